@@ -1,7 +1,6 @@
 """The Python object of a base algorithm in kernel form: it checks, copies and saves; the kernel does the arithmetic."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -48,40 +47,29 @@ class KernelBandit:
         form = kernel.BANDITS[type(params)]
         self._state = np.zeros(form.size(self.n_arms))
         form.start(params, self.n_arms, self._state)
-
-    def _compiled(self, function: Callable[..., Any], *arguments: Any) -> Callable[..., Any]:
-        """Return a function of (params, n_arms, state, *arguments), compiled for arguments of these types.
-
-        Functions are compiled on first use: engines compile kernels as a whole, and need none of these.
-        """
-        return kernel.entry(function, self.params, self.n_arms, self._state, *arguments)
+        self._compiled: dict[Callable[..., Any], Callable[..., Any]] = {}
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a kernel function of (params, n_arms, state, *arguments), compiled; it may change the state."""
-        return self._compiled(function, *arguments)(self.params, self.n_arms, self._state, *arguments)
+        """Call a kernel function of (params, n_arms, state, *arguments), compiled; it may change the state.
 
-    @cached_property
-    def _update(self) -> Callable[..., Any]:
-        return self._compiled(kernel.bandit_update, 0, 0.0)
-
-    @cached_property
-    def _draw(self) -> Callable[..., Any]:
-        return self._compiled(draw_arm, np.zeros(4, np.uint64))
-
-    @cached_property
-    def _probabilities(self) -> Callable[..., Any]:
-        return self._compiled(kernel.bandit_probabilities, self._state)
+        It is compiled for the types of the arguments of the first call: engines compile kernels as a whole.
+        """
+        call = self._compiled.get(function)
+        if call is None:
+            call = kernel.entry(function, self.params, self.n_arms, self._state, *arguments)
+            self._compiled[function] = call
+        return call(self.params, self.n_arms, self._state, *arguments)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """q_n, as a new array."""
         q = np.empty(self.n_arms)
-        self._probabilities(self.params, self.n_arms, self._state, q)
+        self.run(kernel.bandit_probabilities, q)
         return q
 
     def draw(self, rng: WordState) -> int:
         """Draw an arm from `probabilities` with the next uniform number of a stream (core/random.py)."""
-        arm: int = self._draw(self.params, self.n_arms, self._state, rng)
+        arm: int = self.run(draw_arm, rng)
         return arm
 
     def update(self, arm: int, loss: float) -> None:
@@ -94,7 +82,7 @@ class KernelBandit:
 
     def learn(self, arm: int, loss: float) -> None:
         """Update without checks, for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
-        self._update(self.params, self.n_arms, self._state, arm, loss)
+        self.run(kernel.bandit_update, arm, loss)
 
     def check_many(self) -> None:
         """Raise an error if the kernel has no `update_many`."""
@@ -104,13 +92,9 @@ class KernelBandit:
                 f"but {self!r} has none"
             )
 
-    @cached_property
-    def _learn_many(self) -> Callable[..., Any]:
-        self.check_many()
-        return self._compiled(learn_losses, np.zeros(1, np.int64), np.zeros(1))
-
     def update_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
         """Feed the losses of arms that several units drew from `probabilities`; their estimates are averaged."""
+        self.check_many()
         if not len(arms) == len(losses) > 0:
             raise InvalidArgument(
                 f"losses must have the length of arms, at least 1, but got {len(losses)} for {len(arms)} arms"
@@ -125,17 +109,11 @@ class KernelBandit:
 
     def learn_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
         """Do the same as `update_many` without checks; see `learn`."""
-        found = np.array(arms, np.int64), np.array(losses)
-        self._learn_many(self.params, self.n_arms, self._state, *found)
-
-    @cached_property
-    def _learn_sums(self) -> Callable[..., Any]:
-        return self._compiled(learn_sums, np.zeros(1, np.int64), np.zeros(1), (0.0, 0.0, 0.0))
+        self.run(learn_losses, np.array(arms, np.int64), np.array(losses))
 
     def learn_sums(self, arms: Sequence[int], losses: Sequence[float], *terms: float) -> None:
         """Update with one or several units' sums, without checks; terms: weight, offset and top (`core/kernel.py`)."""
-        found = np.array(arms, np.int64), np.array(losses)
-        self._learn_sums(self.params, self.n_arms, self._state, *found, terms)
+        self.run(learn_sums, np.array(arms, np.int64), np.array(losses), terms)
 
     def stability(self) -> float:
         """Return ξ of Definition 3; an error unless the subclass defines it."""

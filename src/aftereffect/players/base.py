@@ -705,22 +705,10 @@ def draw_arm(bandit: Bandit, rng: WordState) -> int:
     return int(kernel.compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
 
 
-def feed_one(bandit: Bandit, arm: int, loss: float) -> None:
-    """Feed a base algorithm a loss in [0, 1]."""
-    if isinstance(bandit, KernelBandit):
-        bandit.learn(arm, loss)
+def feed(bandit: Any, arms: list[int], losses: list[float]) -> None:
+    """Feed a base algorithm the losses in [0, 1] of one or several units that drew arms from the same distribution."""
+    checked = not isinstance(bandit, KernelBandit)
+    if len(arms) == 1:
+        (bandit.update if checked else bandit.learn)(arms[0], losses[0])
     else:
-        bandit.update(arm, loss)
-
-
-def feed_all(bandit: Any, arms: list[int], losses: list[float]) -> None:
-    """Feed a base algorithm the losses of one or several units whose arms were drawn from the same distribution."""
-    if isinstance(bandit, KernelBandit):
-        if len(arms) == 1:
-            bandit.learn(arms[0], losses[0])
-        else:
-            bandit.learn_many(arms, losses)
-    elif hasattr(bandit, "update_many"):
-        bandit.update_many(arms, losses)
-    else:
-        bandit.update(arms[0], losses[0])
+        (bandit.update_many if checked else bandit.learn_many)(arms, losses)

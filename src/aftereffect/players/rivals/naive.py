@@ -92,7 +92,7 @@ class Naive(BanditPlayer):
         fed = None
         if value == value:
             fed = effects.fed_loss(self._totals, 0, value)
-            shared.feed_one(self.bandit, self._arm, fed)
+            shared.feed(self.bandit, [self._arm], [fed])
         self._open = False
         return Round(self._round, self._arm, True, fed is not None, fed)
 

@@ -12,16 +12,15 @@ same rounds, so that every arm is drawn from the distribution by which its loss 
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.core import checks, saved
-from aftereffect.core.effects import Effects
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal
 from aftereffect.players.lag_player import LagPlayer
 from aftereffect.players.protocol import PanelRound
@@ -29,7 +28,6 @@ from aftereffect.players.rivals.ab_test import ABTest
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
-from aftereffect.players.wrapper.windows import Counts
 from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
 
 # Not isinstance: another subclass may feed its base differently, and `tell_units` would not do so.
@@ -79,50 +77,16 @@ class Panel:
         """M."""
         return self.player.n_units
 
-    @property
-    def n_arms(self) -> int:
-        """K."""
-        return self.player.n_arms
-
-    @property
-    def direction(self) -> str:
-        """Whether effects are losses or rewards."""
-        return self.player.direction
-
-    @property
-    def effects(self) -> Effects:
-        """The range of one action's effect."""
-        return self.player.effects
-
-    @property
-    def max_delay(self) -> int:
-        """d, the maximal delay."""
-        return self.player.max_delay
-
-    @property
-    def probabilities(self) -> NDArray[np.float64]:
-        """The distribution from which the current block's arms were drawn or, after an update, the next will be."""
-        return self.player.probabilities
-
-    @property
-    def rounds_played(self) -> int:
-        """The number of completed rounds."""
-        return self.player.rounds_played
-
-    @property
-    def block_start(self) -> int:
-        """The first round of the latest block that `ask` has begun."""
-        return self.player.block_start
-
-    @property
-    def counts(self) -> Counts:
-        """The counts of irregular reports, summed over all units."""
-        return self.player.counts
-
-    @property
-    def unit_counts(self) -> list[Counts]:
-        """The counts of irregular reports of each unit."""
-        return self.player.unit_counts
+    # What the panel shares with its player.
+    n_arms = property(attrgetter("player.n_arms"), doc="K.")
+    direction = property(attrgetter("player.direction"), doc="Whether effects are losses or rewards.")
+    effects = property(attrgetter("player.effects"), doc="The range of one action's effect.")
+    max_delay = property(attrgetter("player.max_delay"), doc="d, the maximal delay.")
+    probabilities = property(attrgetter("player.probabilities"), doc="The distribution from which arms are drawn.")
+    rounds_played = property(attrgetter("player.rounds_played"), doc="The number of completed rounds.")
+    block_start = property(attrgetter("player.block_start"), doc="The first round of the latest block.")
+    counts = property(attrgetter("player.counts"), doc="The counts of irregular reports, summed over all units.")
+    unit_counts = property(attrgetter("player.unit_counts"), doc="The counts of irregular reports of each unit.")
 
     def ask(self) -> list[int]:
         """Return the arm of each unit in this round; the same until `tell`."""
@@ -152,16 +116,12 @@ class Panel:
         """Correct a unit's total of an earlier round of the open block, or report it late."""
         self.player.amend(round, total, unit)
 
-    def correct(
-        self, *, unit: int, arm: int, probability: float, measured: int, was: float, now: float, units: int
-    ) -> None:
+    def correct(self, *, unit: int, units: int, **block: Any) -> None:
         """Correct the sum of a unit's totals that were learned from at the end of a closed block.
 
         The arguments are those of `CoinCleanWrapper.correct`.
         """
-        self.player.correct(
-            arm=arm, probability=probability, measured=measured, was=was, now=now, unit=unit, units=units
-        )
+        self.player.correct(unit=unit, units=units, **block)
 
     def regret_bound(self, horizon: int) -> float:
         """Return a bound on Σ_u R^u_T, the sum of the units' expected regrets against one common arm.

@@ -222,24 +222,15 @@ class BlockWrapper(BanditPlayer):
         """
         if extra or not self._open:
             raise self._tell_error(extra)
-        t, window = self._round, self._windows[0]
-        value, counts = window.read(total)
-        if not self._measured:
-            window.put(t, value, counts)
-            self._open = False
-            return Round(t, self._arm, self._drawn, False, None)
-        gap = self.coins.gap
-        fed, counts = window.feed(t, value, counts, gap)
-        if fed is not None:
-            self.learn([self._arm], [fed], gap)
-            self._draw_next = True
-            if self._corrections is not None:
-                self._insert()
-        window.put(t, value, counts)
-        # Also if the window is void: no later window contains rounds up to this one.
-        window.begin(t + 1)
+        fed: list[float | None] = []
+        if self._measured:
+            self._tell_all([total], fed)
+            return Round(self._round, self._arm, self._drawn, fed[0] is not None, fed[0])
+        # As `_tell_all`, but faster.
+        window = self._windows[0]
+        window.put(self._round, *window.read(total))
         self._open = False
-        return Round(t, self._arm, self._drawn, fed is not None, fed)
+        return Round(self._round, self._arm, self._drawn, False, None)
 
     def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
         """Report the total of each unit (None: missing) and end the round.
@@ -248,31 +239,38 @@ class BlockWrapper(BanditPlayer):
         """
         if not self._open:
             raise self._tell_error()
+        fed: list[float | None] = []
+        try:
+            update = self._tell_all(totals, fed)
+        except InvalidTotal as error:
+            raise InvalidTotal(f"totals[{len(fed)}]: {error}") from None
+        measured = self._windows[0].rounds(self.coins.gap) if update else 0
+        return PanelRound(self._round, self._arms.copy(), self._drawn, update, fed, measured)
+
+    def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> bool:
+        """End the round of all units, and append what each of them feeds; return whether the base has learned."""
         t, gap = self._round, self.coins.gap
         told: list[tuple[float | None, Counts]] = []
-        fed: list[float | None] = []
-        for unit, window in enumerate(self._windows):
+        for window, total in zip(self._windows, totals, strict=True):
+            value, counts = window.read(total)
             loss = None
-            try:
-                value, counts = window.read(totals[unit])
-                if self._measured:
-                    loss, counts = window.feed(t, value, counts, gap)
-            except InvalidTotal as error:
-                raise InvalidTotal(f"totals[{unit}]: {error}") from None
+            if self._measured:
+                loss, counts = window.feed(t, value, counts, gap)
             told.append((value, counts))
             fed.append(loss)
         whole = [(arm, loss) for arm, loss in zip(self._arms, fed, strict=True) if loss is not None]
         if whole:
             self.learn([arm for arm, _ in whole], [loss for _, loss in whole], gap)
+            self._draw_next = True
             if self._corrections is not None:
                 self._insert()
         for window, (value, counts) in zip(self._windows, told, strict=True):
             window.put(t, value, counts)
+            # Also if the window is void: no later window contains rounds up to this one.
             if self._measured:
                 window.begin(t + 1)
-        self._open, self._draw_next = False, bool(whole)
-        measured = self._windows[0].rounds(gap) if whole else 0
-        return PanelRound(t, self._arms.copy(), self._drawn, bool(whole), fed, measured)
+        self._open = False
+        return bool(whole)
 
     def amend(self, round: int, total: float | None, unit: int = 0) -> None:
         """Correct the total of an earlier round of the open block, or report it late."""
@@ -445,7 +443,7 @@ class CompositeLossWrapper(BlockWrapper):
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
         """Feed the base the losses of the windows that end now; gap: rounds since the previous coin that is 1."""
-        shared.feed_all(self.bandit, arms, losses)
+        shared.feed(self.bandit, arms, losses)
 
     def regret_bound(self, horizon: int, form: str = "printed") -> float:
         """Return min(Theorem 4, T) times the range, for effects that are never negative and Bernoulli coins.
