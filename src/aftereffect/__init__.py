@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from aftereffect import theory as theory
     from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis as AdaptiveTsallis
     from aftereffect.bandits.adaptive_tsallis import MatchedTsallis as MatchedTsallis
-    from aftereffect.bandits.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
+    from aftereffect.bandits.baselines import UCB1 as UCB1
+    from aftereffect.bandits.baselines import EpsilonGreedy as EpsilonGreedy
+    from aftereffect.bandits.baselines import GaussianThompson as GaussianThompson
+    from aftereffect.bandits.baselines import Uniform as Uniform
     from aftereffect.bandits.exp3 import Exp3 as Exp3
-    from aftereffect.bandits.exp3_ix import Exp3IX as Exp3IX
-    from aftereffect.bandits.gaussian_thompson import GaussianThompson as GaussianThompson
+    from aftereffect.bandits.exp3 import Exp3IX as Exp3IX
     from aftereffect.bandits.log_barrier import LogBarrier as LogBarrier
     from aftereffect.bandits.protocol import Bandit as Bandit
     from aftereffect.bandits.tsallis import TsallisFTRL as TsallisFTRL
     from aftereffect.bandits.tsallis_inf import TsallisINF as TsallisINF
-    from aftereffect.bandits.ucb1 import UCB1 as UCB1
-    from aftereffect.bandits.uniform import Uniform as Uniform
     from aftereffect.carryover.delay import DelayChoice as DelayChoice
     from aftereffect.carryover.delay import choose_delay as choose_delay
     from aftereffect.core.errors import AftereffectError as AftereffectError

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from aftereffect import CompositeLossWrapper, simulate
+from aftereffect.bandits.baselines import UCB1
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.workload import Plan
 from aftereffect.losses.protocol import Losses

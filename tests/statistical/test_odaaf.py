@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
-from aftereffect.bandits.ucb1 import UCB1
+from aftereffect.bandits.baselines import UCB1
 from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.workload import Plan
 from aftereffect.players.labelled.joulani2013 import QPMD

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from aftereffect import CompositeLossWrapper, Simulation, compare, simulate, spreads, tables
+from aftereffect.bandits.baselines import UCB1
 from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
-from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.losses.protocol import Losses
 
 SETTINGS = [(8, 20_000, 0.125, 120), (2, 100_000, 0.25, 60)]

@@ -8,7 +8,7 @@ import pytest
 
 import aftereffect as ae
 from aftereffect import theory
-from aftereffect.bandits.exp3_ix import Exp3IX
+from aftereffect.bandits.exp3 import Exp3IX
 from aftereffect.core.errors import InvalidArgument
 
 GRID = [

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aftereffect.bandits.baselines import UCB1
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.tsallis import TsallisFTRL
-from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.core import random
 from aftereffect.players.labelled.joulani2013 import BOLD, QPMD
 

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from aftereffect import CompositeLosses, CompositeLossWrapper, Exp3, restore, simulate
-from aftereffect.bandits.exp3_ix import Exp3IX
+from aftereffect.bandits.baselines import UCB1
+from aftereffect.bandits.exp3 import Exp3IX
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
-from aftereffect.bandits.ucb1 import UCB1
 from aftereffect.core import saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
 

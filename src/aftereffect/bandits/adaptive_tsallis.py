@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aftereffect import theory
-from aftereffect.bandits import tsallis
+from aftereffect.bandits.kernel_bandit import stored_draw, stored_probabilities
 from aftereffect.bandits.tsallis import FTRLBandit
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, IntState, Terms, helper
@@ -438,7 +438,7 @@ def powers(n_arms: int, r: FloatState) -> tuple[float, float, float, float]:
 kernel.register(
     AdaptiveParams,
     kernel.BanditKernel(
-        size, start, tsallis.draw, update, tsallis.probabilities, update_many, update_sum, update_many_sums
+        size, start, stored_draw, update, stored_probabilities, update_many, update_sum, update_many_sums
     ),
 )
 

@@ -9,7 +9,30 @@ from numpy.typing import NDArray
 from aftereffect.core import checks, kernel, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
 from aftereffect.core.kernel import FloatState, IntState, Terms, WordState
-from aftereffect.core.random import uniform
+from aftereffect.core.random import scan, uniform
+
+# Functions of kernels whose state begins with the distribution.
+
+
+@kernel.helper
+def start_uniform(n_arms: int, others: int, state: FloatState) -> None:
+    """Let all arms be equally likely, and set so many other numbers to 0."""
+    for i in range(n_arms):
+        state[i] = 1.0 / n_arms
+    for i in range(n_arms, n_arms + others):
+        state[i] = 0.0
+
+
+def stored_draw(params: Any, n_arms: int, state: FloatState, u: float) -> int:
+    """Return the arm whose interval of the cumulative sum of q contains u."""
+    return scan(state, n_arms, u)
+
+
+def stored_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:
+    """Copy q."""
+    for i in range(n_arms):
+        q[i] = state[i]
+
 
 # Functions that the object calls, compiled, besides those of `core/kernel.py`.
 
@@ -180,18 +203,6 @@ class KernelBandit:
     def __repr__(self) -> str:
         named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}(n_arms={self.n_arms}{named})"
-
-
-class Unguaranteed(KernelBandit):
-    """A base algorithm without a guarantee for all losses: its bounds are those that hold for every algorithm."""
-
-    def stability(self) -> float:
-        """Return 1, which holds for every algorithm: one update may move all the mass."""
-        return 1.0
-
-    def regret_bound(self, n: int) -> float:
-        """Return n, the trivial bound: an adversary that knows the algorithm can make its regret linear in n."""
-        return float(checks.integer("n", n, low=0))
 
 
 def kernel_base(bandit: Any) -> Any:

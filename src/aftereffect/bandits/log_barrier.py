@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aftereffect.bandits import tsallis
+from aftereffect.bandits.kernel_bandit import stored_draw, stored_probabilities
 from aftereffect.bandits.tsallis import FTRLBandit
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, IntState, helper
@@ -146,7 +146,7 @@ def solve(n_arms: int, state: FloatState) -> None:
 
 
 kernel.register(
-    LogBarrierParams, kernel.BanditKernel(size, start, tsallis.draw, update, tsallis.probabilities, update_many)
+    LogBarrierParams, kernel.BanditKernel(size, start, stored_draw, update, stored_probabilities, update_many)
 )
 
 

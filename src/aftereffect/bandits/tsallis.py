@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.kernel_bandit import KernelBandit, stored_draw, stored_probabilities
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, IntState, helper
-from aftereffect.core.random import scan
 
 LEAST_RATE = 1e-300
 LAST_SHIFT = 3e-6
@@ -54,11 +53,6 @@ def start(params: TsallisParams, n_arms: int, state: FloatState) -> None:
     state[2 * n_arms] = 0.0
     state[2 * n_arms + 1] = math.sqrt(n_arms)
     state[2 * n_arms + 2] = 1.0 / math.sqrt(n_arms)
-
-
-def draw(params: TsallisParams, n_arms: int, state: FloatState, u: float) -> int:
-    """Return the arm whose interval of the cumulative sum of q contains u."""
-    return scan(state, n_arms, u)
 
 
 def update(params: TsallisParams, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
@@ -159,13 +153,7 @@ def solve(n_arms: int, state: FloatState, inverse: float, least: float, u: float
             u = 1.0
 
 
-def probabilities(params: TsallisParams, n_arms: int, state: FloatState, q: FloatState) -> None:
-    """Copy q."""
-    for i in range(n_arms):
-        q[i] = state[i]
-
-
-kernel.register(TsallisParams, kernel.BanditKernel(size, start, draw, update, probabilities, update_many))
+kernel.register(TsallisParams, kernel.BanditKernel(size, start, stored_draw, update, stored_probabilities, update_many))
 
 
 class FTRLBandit(KernelBandit):

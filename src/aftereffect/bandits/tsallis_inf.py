@@ -15,6 +15,7 @@ import math
 from typing import Any, NamedTuple
 
 from aftereffect.bandits import tsallis
+from aftereffect.bandits.kernel_bandit import stored_draw, stored_probabilities
 from aftereffect.bandits.tsallis import FTRLBandit, solve
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, helper
@@ -78,7 +79,7 @@ def update(params: TsallisINFParams, n_arms: int, state: FloatState, arm: int, l
     state[2 * n_arms] = least
 
 
-kernel.register(TsallisINFParams, kernel.BanditKernel(size, start, tsallis.draw, update, tsallis.probabilities))
+kernel.register(TsallisINFParams, kernel.BanditKernel(size, start, stored_draw, update, stored_probabilities))
 
 
 class TsallisINF(FTRLBandit):

@@ -20,16 +20,12 @@ from typing import Any, NamedTuple
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
-from aftereffect.bandits.epsilon_greedy import EpsilonGreedy
-from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.exp3_ix import Exp3IX
-from aftereffect.bandits.gaussian_thompson import GaussianThompson
+from aftereffect.bandits.baselines import UCB1, EpsilonGreedy, GaussianThompson, Uniform
+from aftereffect.bandits.exp3 import Exp3, Exp3IX
 from aftereffect.bandits.log_barrier import LogBarrier
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
-from aftereffect.bandits.ucb1 import UCB1
-from aftereffect.bandits.uniform import Uniform
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
 from aftereffect.losses.linear_system import SYSTEMS

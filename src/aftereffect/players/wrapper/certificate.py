@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from aftereffect import theory
-from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.exp3_ix import Exp3IX
+from aftereffect.bandits.exp3 import Exp3, Exp3IX
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects
