@@ -35,8 +35,7 @@ from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.simulation import Z95
-from aftereffect.losses.composite import CompositeLosses
-from aftereffect.losses.protocol import Losses
+from aftereffect.losses.protocol import CompositeLosses, Losses
 from aftereffect.losses.replay import History
 from aftereffect.players.default import default_player
 from aftereffect.players.protocol import Round

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from aftereffect.losses import environments as environments
     from aftereffect.losses import spreads as spreads
     from aftereffect.losses import tables as tables
-    from aftereffect.losses.composite import CompositeLosses as CompositeLosses
     from aftereffect.losses.hard import hard as hard
+    from aftereffect.losses.protocol import CompositeLosses as CompositeLosses
     from aftereffect.losses.protocol import Losses as Losses
     from aftereffect.losses.replay import History as History
     from aftereffect.losses.replay import replay_series as replay_series

@@ -11,8 +11,8 @@ import aftereffect as ae
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core import kernel
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.loop import simulate_loop
+from aftereffect.engines.rounds import simulate_labelled
 from aftereffect.engines.workload import Outcome, Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import random_split, randomly_delayed

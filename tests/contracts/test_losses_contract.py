@@ -8,9 +8,8 @@ import pytest
 
 from aftereffect.core.checks import frozen
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses, OutOfTurn
-from aftereffect.losses.composite import CompositeLosses
 from aftereffect.losses.hard import Stacked, hard
-from aftereffect.losses.protocol import Losses
+from aftereffect.losses.protocol import CompositeLosses, Losses
 from aftereffect.losses.spreads import (
     anonymous_iid,
     at_once,

@@ -12,7 +12,7 @@ import pytest
 from aftereffect import CompositeLossWrapper, simulate
 from aftereffect.bandits.baselines import UCB1
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.engines.labelled import simulate_labelled
+from aftereffect.engines.rounds import simulate_labelled
 from aftereffect.engines.workload import Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import delayed, random_split

@@ -17,7 +17,7 @@ import pytest
 
 import aftereffect as ae
 from aftereffect.bandits.baselines import UCB1
-from aftereffect.engines.labelled import simulate_labelled
+from aftereffect.engines.rounds import simulate_labelled
 from aftereffect.engines.workload import Plan
 from aftereffect.players.labelled.joulani2013 import QPMD
 from aftereffect.players.rivals.phased_elimination import ODAAF, ODAAFB, ODAAFV

@@ -11,7 +11,7 @@ import pytest
 import aftereffect as ae
 from aftereffect.losses.linear_system import ADVERTISING, WIDEST, system_rewards
 from aftereffect.players.registry import Problem, find
-from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
+from aftereffect.players.rivals.linear_ucb import DynLinUCB
 
 A, B, C, D = ADVERTISING.A, ADVERTISING.B, ADVERTISING.C, ADVERTISING.D
 

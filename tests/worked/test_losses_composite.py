@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
-from aftereffect.losses.composite import CompositeLosses
-from aftereffect.losses.protocol import STRETCH
+from aftereffect.losses.protocol import STRETCH, CompositeLosses
 
 # Multiples of 1/8 add exactly, so that brute force and the check cannot differ by rounding.
 eighths = st.integers(-12, 12).map(lambda n: n / 8.0)

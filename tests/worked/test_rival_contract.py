@@ -10,7 +10,7 @@ import pytest
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidTotal
 from aftereffect.engines.simulation import simulate
-from aftereffect.losses.composite import CompositeLosses
+from aftereffect.losses.protocol import CompositeLosses
 from aftereffect.players import rivals
 from aftereffect.players.base import KernelPlayer
 from aftereffect.players.registry import Problem, find, restore

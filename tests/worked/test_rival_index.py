@@ -8,7 +8,7 @@ import pytest
 from aftereffect.core import random
 from aftereffect.core.jit import compiled
 from aftereffect.engines.simulation import simulate
-from aftereffect.losses.composite import CompositeLosses
+from aftereffect.losses.protocol import CompositeLosses
 from aftereffect.losses.spreads import delayed
 from aftereffect.losses.tables import iid
 from aftereffect.players.base import KernelPlayer

@@ -11,7 +11,7 @@ from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import random
 from aftereffect.core.jit import compiled
 from aftereffect.engines.simulation import compare, simulate
-from aftereffect.losses.composite import CompositeLosses
+from aftereffect.losses.protocol import CompositeLosses
 from aftereffect.players.base import KernelPlayer
 from aftereffect.players.rivals.wrappers import CLW2018, Blinded, FixedBlock, MiniBatch, block_length
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper

@@ -350,7 +350,7 @@ def _bernoulli(
 
 def _noisy(curves: Curves, horizon: int, direction: str, seed: int) -> "Losses":
     """Return the estimated effects, without what cannot be told from 0, with white noise that is common to all arms."""
-    from aftereffect.losses.composite import CompositeLosses
+    from aftereffect.losses.protocol import CompositeLosses
 
     lags = curves.ends() + 1
     checks.integer("horizon", horizon, high=LARGEST // (lags * curves.n_arms))

@@ -1,6 +1,6 @@
 """The reference simulator: ask the player, play the arm, tell the total. The other engines must give the same results.
 
-A labelled player is told instead the whole losses that are complete in the round (`labelled.py`).
+A labelled player is told instead the whole losses that are complete in the round (`rounds.py`).
 """
 
 import math
@@ -10,8 +10,8 @@ import numpy as np
 
 from aftereffect.core import kernel
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.engines.labelled import covers, whole_play
 from aftereffect.engines.prefix_sums import arm_sums_at
+from aftereffect.engines.rounds import covers, whole_play
 from aftereffect.engines.workload import Blocks, Outcome, Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.protocol import LabelledPlayer

@@ -16,9 +16,8 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, CoinsExhausted, InvalidArgument
 from aftereffect.core.text import amount, counted, facts_table
 from aftereffect.engines.blocks import simulate_blocks
-from aftereffect.engines.labelled import simulate_labelled
 from aftereffect.engines.loop import simulate_loop, simulate_panel
-from aftereffect.engines.rounds import simulate_rounds
+from aftereffect.engines.rounds import simulate_labelled, simulate_rounds
 from aftereffect.engines.workload import Blocks, Outcome, Plan, cores, progress_bar
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.base import PAST, BasePlayer

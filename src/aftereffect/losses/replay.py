@@ -25,8 +25,7 @@ from aftereffect.core.effects import Effects, extreme_parts
 from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.core.random import RECORDS, hashed_uniform, recipe, sequence
-from aftereffect.losses.composite import CompositeLosses, Dense
-from aftereffect.losses.protocol import TOLERANCE, Losses, check_parts
+from aftereffect.losses.protocol import TOLERANCE, CompositeLosses, Dense, Losses, check_parts
 from aftereffect.losses.spreads import kernels, linear_composite
 
 MARGIN = 0.1

@@ -38,11 +38,10 @@ from aftereffect.players.labelled.successive_elimination import SuccessiveElimin
 from aftereffect.players.labelled.zimmert_seldin import TUNINGS, ZimmertSeldin2020
 from aftereffect.players.lag_player import LagPlayer
 from aftereffect.players.rivals.ab_test import ORDERS, WINNERS, ABTest
-from aftereffect.players.rivals.ar_ucb import ARUCB
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.block_ucb import BlockUCB
-from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
 from aftereffect.players.rivals.linear_composite import LinearComposite
+from aftereffect.players.rivals.linear_ucb import ARUCB, DynLinUCB
 from aftereffect.players.rivals.naive import Naive
 from aftereffect.players.rivals.phased_elimination import ODAAF, ODAAFB, ODAAFV, GargAkash
 from aftereffect.players.rivals.wrappers import CLW2018, Blinded, FixedBlock, MiniBatch

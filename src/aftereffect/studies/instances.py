@@ -33,11 +33,10 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import TABLE, children, sequence
 from aftereffect.losses import spreads, tables
-from aftereffect.losses.composite import stored
 from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
 from aftereffect.losses.linear_system import ADVERTISING, system_rewards
-from aftereffect.losses.protocol import Losses
+from aftereffect.losses.protocol import Losses, stored
 from aftereffect.losses.tables import LAWS, Table
 from aftereffect.losses.year import CHANGES, CURVES, PATHS, year
 from aftereffect.players.registry import Check, checked_settings

@@ -1,10 +1,10 @@
 """The paper's statements as functions, one per definition, lemma, theorem or corollary.
 
     paper       when the wrapper updates and what its windows contain (Definition 1, Lemmas 2 and 11); stability and
-                regret of base algorithms and wrapper (Theorems 4 to 6, Lemma 14); the table of Section 1 and the lower
-                bound (Theorem 10); the distribution that FTRL with Tsallis entropy plays (Lemmas 12 and 13)
-    tuning      the choice of β and η, and the resulting bound (Corollary 7)
-    sharp       Theorem 4 with smaller constants, and the best β and η for it
+                regret of base algorithms and wrapper (Theorems 4 to 6, Corollary 7, Lemma 14); the table of Section 1
+                and the lower bound (Theorem 10); the distribution that FTRL with Tsallis entropy plays (Lemmas 12 and
+                13)
+    sharp       Theorem 4 with smaller constants, and the best β and η for it and for Theorem 4 as printed
     adaptive    FTRL with a rate adapted to its costs, and the wrapper around it: certificates, worst cases
     tails       bounds for effects that last longer than the player is told
 """
@@ -25,6 +25,10 @@ from aftereffect.theory.paper import Tuning as Tuning
 from aftereffect.theory.paper import accountants_sums as accountants_sums
 from aftereffect.theory.paper import best_update_probability as best_update_probability
 from aftereffect.theory.paper import block_length_law as block_length_law
+from aftereffect.theory.paper import corollary_bound as corollary_bound
+from aftereffect.theory.paper import corollary_learning_rate as corollary_learning_rate
+from aftereffect.theory.paper import exp3_learning_rate as exp3_learning_rate
+from aftereffect.theory.paper import exp3_learning_rate_printed as exp3_learning_rate_printed
 from aftereffect.theory.paper import exp3_regret_bound as exp3_regret_bound
 from aftereffect.theory.paper import exp3_stability as exp3_stability
 from aftereffect.theory.paper import expected_updates as expected_updates
@@ -52,15 +56,11 @@ from aftereffect.theory.sharp import tsallis_regret_bound_sharp as tsallis_regre
 from aftereffect.theory.sharp import tsallis_stability_sharp as tsallis_stability_sharp
 from aftereffect.theory.sharp import tsallis_tuning_sharp as tsallis_tuning_sharp
 from aftereffect.theory.sharp import tsallis_wrapper_bound as tsallis_wrapper_bound
+from aftereffect.theory.sharp import tuned_bound as tuned_bound
+from aftereffect.theory.sharp import tuning as tuning
 from aftereffect.theory.sharp import wrapper_regret_bound_sharp as wrapper_regret_bound_sharp
 from aftereffect.theory.tails import alike_bound as alike_bound
 from aftereffect.theory.tails import late_price as late_price
 from aftereffect.theory.tails import seen_share as seen_share
 from aftereffect.theory.tails import tail_bound as tail_bound
 from aftereffect.theory.tails import tail_price as tail_price
-from aftereffect.theory.tuning import corollary_bound as corollary_bound
-from aftereffect.theory.tuning import corollary_learning_rate as corollary_learning_rate
-from aftereffect.theory.tuning import exp3_learning_rate as exp3_learning_rate
-from aftereffect.theory.tuning import exp3_learning_rate_printed as exp3_learning_rate_printed
-from aftereffect.theory.tuning import tuned_bound as tuned_bound
-from aftereffect.theory.tuning import tuning as tuning

@@ -9,9 +9,9 @@ update (or from round 1) to the next update round, so a block ends at the first 
 the round before the block counts as a one: it is either an update round, or round 0, for which the rule t >= 2d+1 has
 the same effect. Hence all blocks, including the first, have the same law.
 
-Regret (Theorems 4 to 6 and 10, Lemma 14). An algorithm is ξ-stable (Definition 3) if E Σ_i (q_{n+1}(i) − q_n(i))⁺ <= ξ
-in every round n, for all losses in [0, 1]. The sum is half the ℓ1 distance of two distributions, so ξ = 1 holds for
-every algorithm. Stabilities are returned as the paper states them, even if they exceed 1.
+Regret (Theorems 4 to 6 and 10, Corollary 7, Lemma 14). An algorithm is ξ-stable (Definition 3) if E Σ_i (q_{n+1}(i) −
+q_n(i))⁺ <= ξ in every round n, for all losses in [0, 1]. The sum is half the ℓ1 distance of two distributions, so ξ = 1
+holds for every algorithm. Stabilities are returned as the paper states them, even if they exceed 1.
 
 The multiplier (Lemmas 12 and 13, Appendix B). With weights w (the estimated losses so far) and learning rate η > 0,
 Algorithm 2 plays the minimiser over the simplex of Σ_i w(i) q(i) − 2η Σ_i √q(i), which is q(i) = η²/(w(i) − λ)², where
@@ -276,6 +276,62 @@ def wrapper_regret_bound(
         return math.inf
     moved = 2 * d * p * xi * T if d > 0 else 0.0
     return 2 * d + (2 * d + 1) / (d + 1) * (3 * d + moved + regret / p)
+
+
+def corollary_learning_rate(max_delay: int, horizon: int) -> float:
+    """Return η = √(⌊T/(2d+1)⌋/2), the rate of Algorithm 2 in Corollary 7.
+
+    It is 0 for T < 2d+1. No update can happen then, so play is uniform and the rate does not matter.
+
+    >>> corollary_learning_rate(max_delay=1, horizon=24)
+    2.0
+    """
+    return math.sqrt(most_updates(max_delay, horizon) / 2)
+
+
+def exp3_learning_rate(n_arms: int, max_delay: int, horizon: int) -> float:
+    """Return the rate of Exp3 that minimises the bound of Theorem 4 at β = 1/(2d+1).
+
+    With ξ = η (Lemma 14), 𝓡_N <= ln K/η + ηKN/2 and N = T/(2d+1) (without the floor), the terms of Theorem 4 that
+    depend on η are 2dp·T·η + (ln K/η + ηKT/(2(2d+1)))/p. This is a·η + b/η, least at √(b/a):
+
+        η = √( (ln K/p) / (2dpT + KT/(2p(2d+1))) ).
+
+    At d = 0 it is the usual √(2 ln K/(KT)).
+
+    >>> round(exp3_learning_rate(n_arms=2, max_delay=0, horizon=100), 6)
+    0.083255
+    """
+    K, d, T = sizes(n_arms, max_delay, horizon)
+    p = update_rate(d, best_update_probability(d))
+    return math.sqrt(math.log(K) / p / (2 * d * p * T + K * T / (2 * p * (2 * d + 1))))
+
+
+def exp3_learning_rate_printed(n_arms: int, max_delay: int, horizon: int) -> float:
+    """Return η = √(d ln K/(KT)), the rate of Exp3 as Section 4 prints it.
+
+    It gives the stated order for d >= 1, but is 0 at d = 0, where Exp3 would never learn: prefer
+    `exp3_learning_rate`.
+
+    >>> exp3_learning_rate_printed(n_arms=2, max_delay=0, horizon=100)
+    0.0
+    """
+    K, d, T = sizes(n_arms, max_delay, horizon)
+    return math.sqrt(d * math.log(K) / (K * T))
+
+
+def corollary_bound(n_arms: int, max_delay: int, horizon: int) -> float:
+    """Return c·√((d+1)KT) with c = 2√2 for d = 0 and c = 28 for d >= 1 (Corollary 7).
+
+    The constant 28 does not follow from Theorems 4, 5 and 6 alone, which give up to 29.3 (K = 2, T = 2d+1 and
+    a large d). It holds because R_T <= T as well: the smaller of the two bounds is always below it.
+
+    >>> corollary_bound(n_arms=2, max_delay=1, horizon=100)
+    560.0
+    """
+    K, d, T = sizes(n_arms, max_delay, horizon)
+    c = 28.0 if d > 0 else 2.0 * math.sqrt(2.0)
+    return c * math.sqrt((d + 1) * K * T)
 
 
 def standard_regret_bound(max_delay: int, bound: float) -> float:

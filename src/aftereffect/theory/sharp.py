@@ -25,7 +25,20 @@ from typing import NamedTuple
 
 from aftereffect.core import checks
 from aftereffect.core.effects import DIRECTIONS
-from aftereffect.theory.paper import Tuning, best_update_probability, enough_rounds, most_updates, sizes, update_rate
+from aftereffect.theory.paper import (
+    Tuning,
+    best_update_probability,
+    enough_rounds,
+    most_updates,
+    sizes,
+    tsallis_regret_bound,
+    tsallis_stability,
+    update_rate,
+    wrapper_regret_bound,
+)
+
+FORMS = ("printed", "sharp")
+"""The forms of the wrapper's regret bound that can be minimised. "printed": Theorem 4. "sharp": the bounds below."""
 
 
 class SharpTerms(NamedTuple):
@@ -255,3 +268,46 @@ def exp3_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: str 
     per_regret = sharp_terms(d, T, beta).per_regret
     eta = math.sqrt(per_regret * math.log(K) / _exp3_slope(K, d, T, beta, direction))
     return Tuning(beta, eta, min(exp3_wrapper_bound(K, d, T, beta, eta, direction), float(T)))
+
+
+def tuning(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> Tuning:
+    """Return the β and η that minimise the bound on the wrapper around Algorithm 2, and that bound.
+
+    For form="sharp" see `tsallis_tuning_sharp`; the following is for form="printed".
+
+    Put ξ = 2(1+ln K)/η (Theorem 5) and 𝓡_N <= 2η√K + N√K/η (Theorem 6, any η), N = ⌊T/(2d+1)⌋, into
+    Theorem 4. For a given p, the terms that depend on η are A·η + C/η with
+
+        A = 2√K/p,    C = 4dpT(1+ln K) + N√K/p,
+
+    least at η = √(C/A), with value 2√(AC), and AC = 8dT√K(1+ln K) + 2KN/p². Only the second summand depends on p,
+    and it decreases in p: the best β is the one with the largest p, 1/(2d+1), and then
+
+        η = √( 2dp²T(1+ln K)/√K + N/2 ).
+
+    At d = 0 this is Corollary 7's rate. The bound returned is at most T, which is always a bound. For
+    T < 2d+1 Theorem 4 does not apply: no update can happen, η is 0 and the bound is T.
+
+    >>> tuning(n_arms=2, max_delay=0, horizon=200)
+    Tuning(update_probability=1.0, learning_rate=10.0, bound=56.568542494923804)
+    """
+    K, d, T = sizes(n_arms, max_delay, horizon)
+    if checks.choice("form", form, FORMS) == "sharp":
+        return tsallis_tuning_sharp(K, d, T)
+    beta = best_update_probability(d)
+    N = most_updates(d, T)
+    if N == 0:
+        return Tuning(beta, 0.0, float(T))
+    p = update_rate(d, beta)
+    eta = math.sqrt(2 * d * p**2 * T * (1.0 + math.log(K)) / math.sqrt(K) + N / 2)
+    bound = wrapper_regret_bound(d, T, beta, tsallis_stability(K, eta), tsallis_regret_bound(K, N, eta))
+    return Tuning(beta, eta, min(bound, float(T)))
+
+
+def tuned_bound(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> float:
+    """Return the least bound on R_T that `form` gives over all β and η, at most T; see `tuning`.
+
+    >>> tuned_bound(n_arms=4, max_delay=3, horizon=100)
+    100.0
+    """
+    return tuning(n_arms, max_delay, horizon, form).bound

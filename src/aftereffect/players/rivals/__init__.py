@@ -18,11 +18,10 @@ The last two are defined in `players/wrapper/`. `Naive` is exported as `aftereff
 """
 
 from aftereffect.players.rivals.ab_test import ABTest
-from aftereffect.players.rivals.ar_ucb import ARUCB
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.block_ucb import BlockUCB
-from aftereffect.players.rivals.dyn_lin_ucb import DynLinUCB
 from aftereffect.players.rivals.linear_composite import LinearComposite
+from aftereffect.players.rivals.linear_ucb import ARUCB, DynLinUCB
 from aftereffect.players.rivals.phased_elimination import ODAAF, ODAAFB, ODAAFV, GargAkash
 from aftereffect.players.rivals.wrappers import CLW2018, Blinded, FixedBlock, MiniBatch
 from aftereffect.players.wrapper.doubling import DoublingWrapper

@@ -18,7 +18,7 @@ from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects
 from aftereffect.core.text import amount
 from aftereffect.players.wrapper.windows import Counts
-from aftereffect.theory.tuning import FORMS
+from aftereffect.theory.sharp import FORMS
 
 
 class Certificate(NamedTuple):

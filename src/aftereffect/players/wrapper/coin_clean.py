@@ -26,7 +26,7 @@ from aftereffect.players.wrapper.kernels import TOTALS, CoinCleanParams
 from aftereffect.players.wrapper.windows import CleanStretch
 from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.theory.adaptive import open_stretch
-from aftereffect.theory.tuning import FORMS
+from aftereffect.theory.sharp import FORMS
 
 
 class CoinCleanWrapper(BlockWrapper):

@@ -30,7 +30,7 @@ from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coins import DrawnCoins, make_coins, restore_coins
 from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
 from aftereffect.players.wrapper.windows import CleanWindow, Counts
-from aftereffect.theory.tuning import FORMS
+from aftereffect.theory.sharp import FORMS
 
 
 class BlockWrapper(BanditPlayer):

@@ -1,8 +1,9 @@
-"""DynLin-UCB: optimism for rewards of a linear dynamical system with a hidden state (Mussi, Metelli, Restelli 2023).
+"""Optimism in linear models of the totals: DynLin-UCB and AR-UCB.
 
-The model is that of `losses/linear_system.py`: the total of a round is linear in the vectors u of the arms played so
-far, with responses that shrink by ρ̄ per round. In the long run an arm that is always played is worth hᵀu per round. To
-learn h, the player holds an arm for an epoch and regresses the last total of the epoch on u:
+DynLin-UCB (Mussi, Metelli and Restelli 2023) is for rewards of a linear dynamical system with a hidden state. The model
+is that of `losses/linear_system.py`: the total of a round is linear in the vectors u of the arms played so far, with
+responses that shrink by ρ̄ per round. In the long run an arm that is always played is worth hᵀu per round. To learn h,
+the player holds an arm for an epoch and regresses the last total of the epoch on u:
 
     epoch m       ├───────── arm u held for 1 + ⌊ln m / ln(1/ρ̄)⌋ rounds ─────────┤
     totals          discarded: effects of earlier arms are still arriving     used
@@ -18,6 +19,20 @@ after t rounds, with U the largest norm of a vector, p its length, and for the s
 
 Lengths, index and constants are those of the authors' program (https://github.com/marcomussi/DLB, MIT licence), which
 differs in two details: it draws the first arm at random and holds it for one round more.
+
+AR-UCB (Bacchiocchi and others 2024) is for totals that depend on the totals before them. The model is an autoregression
+of order k whose coefficients depend on the arm:
+
+    x_t = γ₀(a) + γ₁(a) x_{t−1} + ... + γ_k(a) x_{t−k} + noise        z_{t−1} = (1, x_{t−1}, ..., x_{t−k})
+
+What an arm does lingers because later totals build on earlier ones. If γ₁, ..., γ_k are not negative, the arm that is
+best for the next total is best for all later ones too (Theorem 1). So the player estimates γ(a) by ridge regression on
+the rounds in which it played a, and plays the arm of the largest index:
+
+    V(a) = λI + Σ z zᵀ     γ̂(a) = V(a)⁻¹ Σ z x      index = γ̂(a)ᵀz + β(a) √(zᵀV(a)⁻¹z)
+    β(a) = √(λ(m²+1)) + σ √(2 ln(K/δ) + ln det V(a) − (k+1) ln λ)          δ = 1/(2T)
+
+Totals before round 1 are 0. This is no composite loss unless the coefficients are the same for all arms.
 """
 
 import math
@@ -26,7 +41,7 @@ from typing import Any, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from aftereffect.core import checks, effects, kernel
+from aftereffect.core import checks, effects, kernel, real
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
@@ -35,6 +50,45 @@ from aftereffect.players.base import Common, KernelPlayer, Limits
 
 LEFT_AFTER_DELAY = 0.01
 """`tuned` assumes that responses have shrunk to this share after max_delay rounds."""
+
+
+@helper
+def product(u: FloatState, p: int, j: int, parts: FloatState) -> float:
+    """Return component j of V⁻¹u; parts: Σ u y, room for V⁻¹u, and V⁻¹ by rows."""
+    found = 0.0
+    for k in range(p):
+        found += parts[2 * p + j * p + k] * u[k]
+    return found
+
+
+@helper
+def upper_bound(u: FloatState, beta: float, parts: FloatState) -> float:
+    """Return ĥᵀu + β√(uᵀV⁻¹u)."""
+    p = u.shape[0]
+    mean = square = 0.0
+    for j in range(p):
+        entry = product(u, p, j, parts)
+        mean += parts[j] * entry
+        square += u[j] * entry
+    return mean + beta * math.sqrt(max(square, 0.0))
+
+
+@helper
+def regress(u: FloatState, reward: float, parts: FloatState) -> float:
+    """Add u uᵀ to V and u·reward to the sums; V⁻¹ changes by the formula of Sherman and Morrison.
+
+    Returned is 1 + uᵀV⁻¹u, by which the determinant of V has grown.
+    """
+    p = u.shape[0]
+    scale = 1.0
+    for j in range(p):
+        parts[p + j] = product(u, p, j, parts)
+        scale += u[j] * parts[p + j]
+        parts[j] = min(max(parts[j] + u[j] * reward, -1e300), 1e300)
+    for j in range(p):
+        for k in range(p):
+            parts[2 * p + j * p + k] -= parts[p + j] * parts[p + k] / scale
+    return scale
 
 
 class DynLinUCBParams(NamedTuple):
@@ -59,20 +113,20 @@ class DynLinUCBParams(NamedTuple):
 ROUND, EPOCH, LEFT, ARM, SUMS = (OWN + k for k in range(5))
 
 
-def size(params: DynLinUCBParams, n_arms: int) -> int:
+def dyn_size(params: DynLinUCBParams, n_arms: int) -> int:
     """Four scalars, two vectors and a matrix."""
     p = params.features.shape[1]
     return int(SUMS + 2 * p + p * p)
 
 
-def begin(params: DynLinUCBParams, n_arms: int, state: FloatState) -> None:
+def dyn_begin(params: DynLinUCBParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1, with V = λI."""
     p = params.features.shape[1]
     for j in range(p):
         state[SUMS + 2 * p + j * (p + 1)] = 1.0 / params.ridge
 
 
-def ask(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+def dyn_ask(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Choose an arm when an epoch begins, else keep the arm."""
     state[DREW] = 0.0
     if state[LEFT] == 0.0:
@@ -83,7 +137,7 @@ def ask(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState)
     return int(state[ARM])
 
 
-def tell(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
+def dyn_tell(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Learn from the last total of an epoch; if it is missing, the epoch lasts one round longer."""
     state[ROUND] += 1.0
     if state[LEFT] > 1.0:
@@ -98,52 +152,22 @@ def tell(params: DynLinUCBParams, n_arms: int, state: FloatState, rng: WordState
 
 
 @helper
-def product(u: FloatState, p: int, j: int, parts: FloatState) -> float:
-    """Return component j of V⁻¹u; parts: the state from SUMS on."""
-    found = 0.0
-    for k in range(p):
-        found += parts[2 * p + j * p + k] * u[k]
-    return found
-
-
-@helper
 def largest_index(params: DynLinUCBParams, n_arms: int, t: float, parts: FloatState) -> int:
-    """Return the first arm with the largest ĥᵀu + β√(uᵀV⁻¹u)."""
+    """Return the first arm with the largest index."""
     p = params.features.shape[1]
     log_volume = params.log_horizon + 0.5 * p * math.log(1.0 + t * params.growth)
     beta = params.first + params.second * (1.0 + math.log(t + 1.0)) + math.sqrt(params.variance * log_volume)
     best, most = 0, 0.0
     for i in range(n_arms):
-        mean = square = 0.0
-        for j in range(p):
-            entry = product(params.features[i], p, j, parts)
-            mean += parts[j] * entry
-            square += params.features[i, j] * entry
-        index = mean + beta * math.sqrt(max(square, 0.0))
+        index = upper_bound(params.features[i], beta, parts)
         if i == 0 or index > most:
             best, most = i, index
     return best
 
 
-@helper
-def regress(u: FloatState, reward: float, parts: FloatState) -> float:
-    """Add u uᵀ to V and u·reward to the sums; V⁻¹ changes by the formula of Sherman and Morrison.
-
-    Returned is 1 + uᵀV⁻¹u, by which the determinant of V has grown.
-    """
-    p = u.shape[0]
-    scale = 1.0
-    for j in range(p):
-        parts[p + j] = product(u, p, j, parts)
-        scale += u[j] * parts[p + j]
-        parts[j] = min(max(parts[j] + u[j] * reward, -1e300), 1e300)
-    for j in range(p):
-        for k in range(p):
-            parts[2 * p + j * p + k] -= parts[p + j] * parts[p + k] / scale
-    return scale
-
-
-kernel.register(DynLinUCBParams, kernel.PlayerKernel(size, begin, ask, tell))
+kernel.register(
+    DynLinUCBParams, kernel.PlayerKernel(dyn_size, dyn_begin, dyn_ask, dyn_tell)
+)
 
 
 class DynLinUCB(KernelPlayer):
@@ -153,7 +177,7 @@ class DynLinUCB(KernelPlayer):
     spectral_radius: ρ̄ in [0, 1), an upper bound on the factor by which responses shrink per round.
     features: the vector u of each arm, (K, p); by default the unit vectors, so that arms have nothing in common.
     ridge: λ > 0, the published 1.
-    direct_norm, output_norm, input_norm, transient, noise: Θ, Ω, B, Φ and σ of `players/rivals/dyn_lin_ucb.py`. Their
+    direct_norm, output_norm, input_norm, transient, noise: Θ, Ω, B, Φ and σ of `players/rivals/linear_ucb.py`. Their
         defaults are chosen here, the published ones being those of a known system (`for_system`): B = Φ = 1 and, with
         H = max(|lo|, |hi|), Θ = (1−ρ̄)√p H and Ω = ρ̄Θ, which hold if every effect of a unit vector is a multiple of
         1, ρ̄, ρ̄², ...; σ = (hi − lo)/2, which holds for noise in a range of that width. Without an output_norm, Ω/H
@@ -259,4 +283,131 @@ class DynLinUCB(KernelPlayer):
         d = checks.integer("max_delay", max_delay, low=0)
         rho = LEFT_AFTER_DELAY ** (1.0 / d) if d else 0.0
         settings: dict[str, Any] = {"spectral_radius": rho} | others
+        return cls(n_arms, horizon=horizon, **settings)
+
+
+class ARUCBParams(NamedTuple):
+    """order: k. ridge: λ. first: √(λ(m²+1)). noise: σ. log_confidence: 2 ln(K/δ)."""
+
+    order: int
+    ridge: float
+    first: float
+    noise: float
+    log_confidence: float
+    limits: Limits
+
+
+# state, after what every player has: in how many rounds z is known again; z, k+1 numbers; then for each
+# arm ln det V − (k+1) ln λ, Σ z x, room for V⁻¹z, and V⁻¹ by rows.
+GAP, Z = OWN, OWN + 1
+
+
+def ar_size(params: ARUCBParams, n_arms: int) -> int:
+    """One scalar and z; for each arm a scalar, two vectors and a matrix."""
+    p = params.order + 1
+    return Z + p + n_arms * (1 + 2 * p + p * p)
+
+
+def ar_begin(params: ARUCBParams, n_arms: int, state: FloatState) -> None:
+    """Write the state before round 1: z = (1, 0, ..., 0), and V = λI for every arm."""
+    p = params.order + 1
+    state[Z] = 1.0
+    for arm in range(n_arms):
+        for j in range(p):
+            state[Z + p + arm * (1 + 2 * p + p * p) + 1 + 2 * p + j * (p + 1)] = 1.0 / params.ridge
+
+
+def ar_ask(params: ARUCBParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Return the first arm with the largest index."""
+    p = params.order + 1
+    state[DREW] = 1.0
+    z, best, most = state[Z : Z + p], 0, 0.0
+    for arm in range(n_arms):
+        at = Z + p + arm * (1 + 2 * p + p * p)
+        beta = params.first + params.noise * math.sqrt(params.log_confidence + state[at])
+        index = upper_bound(z, beta, state[at + 1 :])
+        if arm == 0 or index > most:
+            best, most = arm, index
+    return best
+
+
+def ar_tell(params: ARUCBParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
+    """Learn from a total if it and the k totals before it are known; a missing one is carried forward in z."""
+    p = params.order + 1
+    missing = total != total
+    learned = not missing and state[GAP] == 0.0
+    reward = (state[Z + 1] if p > 1 else 0.0) if missing else total if params.limits.span.maximize else -total
+    if learned:
+        state[FED] = effects.fed_loss(params.limits.span, 0, total)
+        at = Z + p + arm * (1 + 2 * p + p * p)
+        state[at] += real.log(regress(state[Z : Z + p], reward, state[at + 1 :]))
+    state[GAP] = params.order if missing else max(state[GAP] - 1.0, 0.0)
+    for j in range(p - 1, 1, -1):
+        state[Z + j] = state[Z + j - 1]
+    if p > 1:
+        state[Z + 1] = min(max(reward, -1e150), 1e150)
+    return 1 if learned else 0
+
+
+kernel.register(ARUCBParams, kernel.PlayerKernel(ar_size, ar_begin, ar_ask, ar_tell))
+
+
+class ARUCB(KernelPlayer):
+    """Plays the arm whose next total has the largest upper confidence bound, in an autoregression per arm.
+
+    n_arms: K. horizon: T, in the confidence δ = 1/(2T).
+    order: k ≥ 0, how many totals before it a total depends on; too large an order costs little.
+    level: m, an upper bound on |γ₀|; by default max(|lo|, |hi|), chosen here. noise: σ; by default (hi − lo)/2, which
+        holds for noise in a range of that width. ridge: λ > 0, the published 1.
+    confidence: δ, if another is wanted; the authors' program has 0.01.
+    direction, low, high, out_of_range: as for the wrapper; totals may be as large as t·[lo, hi]. For losses the model
+        is that of their negatives. seed: not used; the algorithm is deterministic, and ties go to the arm of the lowest
+        number.
+
+    A total is learned from if it and the k totals before it are known. The fed loss of a trace is the total, scaled to
+    a loss.
+
+    Regret: Õ((m+σ)(k+1)^{3/2} √(KT)/(1−Γ)²) against the best policy, where Γ < 1 bounds γ₁ + ... + γ_k (Theorem 5).
+
+    >>> player = ARUCB(2, horizon=100, order=1, direction="maximize")
+    >>> arms = []
+    >>> for _ in range(6):
+    ...     arms.append(player.ask())
+    ...     played = player.tell(0.25 + 0.5 * arms[-1])
+    >>> arms
+    [0, 1, 1, 0, 1, 1]
+
+    Reference: Bacchiocchi, Genalti, Maran, Mussi, Restelli, Gatti and Metelli, "Autoregressive bandits", AISTATS 2024:
+    Algorithm 1 with the exploration coefficients (7).
+    """
+
+    def __init__(
+        self,
+        n_arms: int,
+        *,
+        horizon: int,
+        order: int,
+        level: float | None = None,
+        noise: float | None = None,
+        ridge: float = 1.0,
+        confidence: float | None = None,
+        **common: Unpack[Common],
+    ) -> None:
+        K, T = checks.integer("n_arms", n_arms, low=2), checks.integer("horizon", horizon, low=1)
+        k = checks.integer("order", order, low=0, high=1000)
+        lam = checks.real("ridge", ridge, above=0.0)
+        delta = checks.real("confidence", 0.5 / T if confidence is None else confidence, above=0.0, below=1.0)
+        limits = self.limits(None, **common)
+        lo, hi, _ = limits.span
+        m = checks.real("level", max(-lo, hi) if level is None else level, low=0.0)
+        sigma = checks.real("noise", (hi - lo) / 2.0 if noise is None else noise, low=0.0)
+        params = ARUCBParams(k, lam, math.sqrt(lam * (m * m + 1.0)), sigma, 2.0 * math.log(K / delta), limits)
+        settings: dict[str, Any] = {"horizon": T, "order": k, "level": m, "noise": sigma, "ridge": lam}
+        super().__init__(K, params, **settings, confidence=delta)
+
+    @classmethod
+    def tuned(cls, n_arms: int, *, max_delay: int, horizon: int, **others: Any) -> Self:
+        """Return the player of order 1, that of effects that fade by a factor; of order 0 if max_delay is 0."""
+        d = checks.integer("max_delay", max_delay, low=0)
+        settings: dict[str, Any] = {"order": min(d, 1)} | others
         return cls(n_arms, horizon=horizon, **settings)
