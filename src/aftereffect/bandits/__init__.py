@@ -1,1 +1,1 @@
-"""Base algorithms for immediate losses in [0, 1], one per module; `protocol.py` defines the contract."""
+"""Base algorithms for immediate losses in [0, 1], `protocol.py` defines the contract."""

@@ -42,8 +42,6 @@ _lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
 _dispatchers: dict[tuple[Callable[..., Any], frozenset[str | None]], Callable[..., Any]] = {}
 _entries: dict[Hashable, Callable[..., Any]] = {}
-# The functions of `kernel` that dispatch on their parameters' type: the table of kernels, and the field to call.
-_generic: dict[Callable[..., Any], tuple[dict[type, Any], str]] = {}
 
 
 def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) -> None:
@@ -54,20 +52,10 @@ def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) ->
         return None if found is None else getattr(found, name)
 
     overload(generic, jit_options=INLINED, strict=False, target="generic")(select)
-    _generic[generic] = table, name
 
 
-for _table, _prefix, _names in (
-    (kernel.BANDITS, "bandit_", ("start", "draw", "update", "probabilities")),
-    (kernel.BANDITS, "bandit_", ("update_many", "update_sum", "update_many_sums")),
-    (kernel.LOSSES, "", ("spread",)),
-    (kernel.PLAYERS, "player_", ("begin", "ask", "tell")),
-    (kernel.BLOCKS, "block_", ("quiet", "loss", "learn")),
-    (kernel.LABELLED, "labelled_", ("begin", "ask", "tell_one")),
-    (kernel.ADVISERS, "adviser_", ("begin", "hear", "advise")),
-):
-    for _name in _names:
-        _dispatch(getattr(kernel, _prefix + _name), _table, _name)
+for _function, (_table, _name) in kernel.GENERIC.items():
+    _dispatch(_function, _table, _name)
 
 
 def cache_directory(outside: frozenset[str | None]) -> Path | None:
@@ -156,8 +144,8 @@ def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any
     key = (function, *(_kind(value) for value in (params, *arguments)))
     known = _entries.get(key)
     if known is None:
-        if function in _generic:
-            table, name = _generic[function]
+        if function in kernel.GENERIC:
+            table, name = kernel.GENERIC[function]
             function = getattr(table[type(params)], name)
         dispatcher = compiled(function, params)
         signature = tuple(numba.typeof(value) for value in (params, *arguments))

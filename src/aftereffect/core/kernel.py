@@ -221,113 +221,41 @@ def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any
     return jit.entry(function, params, *arguments)
 
 
-def bandit_start(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write a base algorithm's initial state."""
-    BANDITS[type(params)].start(params, n_arms, state)
+GENERIC: dict[Callable[..., Any], tuple[dict[type, Any], str]] = {}
+"""The functions below: the table of kernels, and the field to call, by the type of the first argument."""
 
 
-def bandit_draw(params: Any, n_arms: int, state: FloatState, u: float) -> int:
-    """Return the arm a base algorithm plays for the uniform number u."""
-    return BANDITS[type(params)].draw(params, n_arms, state, u)
+def _generic(table: dict[type, Any], name: str, title: str) -> Callable[..., Any]:
+    """Return the function that calls `name` of the kernel registered for the type of its first argument."""
+
+    def call(params: Any, *arguments: Any) -> Any:
+        found = getattr(table[type(params)], name)
+        if found is None:
+            raise InvalidArgument(f"params must belong to a base with {name}, but got {params!r}")
+        return found(params, *arguments)
+
+    call.__name__ = call.__qualname__ = title
+    GENERIC[call] = table, name
+    return call
 
 
-def bandit_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> None:
-    """Feed a base algorithm the loss of an arm."""
-    BANDITS[type(params)].update(params, n_arms, state, arm, loss)
-
-
-def bandit_update_many(params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState) -> None:
-    """Feed a base algorithm the losses of arms that several units drew from one distribution."""
-    _optional(params, "update_many")(params, n_arms, state, arms, losses)
-
-
-def bandit_update_sum(params: Any, n_arms: int, state: FloatState, arm: int, loss: float, terms: Terms) -> None:
-    """Feed a base algorithm a loss in [0, top], expected to be offset + weight · the usual loss."""
-    _optional(params, "update_sum")(params, n_arms, state, arm, loss, terms)
-
-
-def bandit_update_many_sums(
-    params: Any, n_arms: int, state: FloatState, arms: IntState, losses: FloatState, terms: Terms
-) -> None:
-    """Feed a base algorithm the losses of several units, each as in `bandit_update_sum`."""
-    _optional(params, "update_many_sums")(params, n_arms, state, arms, losses, terms)
-
-
-def _optional(params: Any, name: str) -> Callable[..., None]:
-    """Return an optional kernel function, or raise an error if this base lacks it."""
-    found: Callable[..., None] | None = getattr(BANDITS[type(params)], name)
-    if found is None:
-        raise InvalidArgument(f"params must belong to a base with {name}, but got {params!r}")
-    return found
-
-
-def bandit_probabilities(params: Any, n_arms: int, state: FloatState, q: FloatState) -> None:
-    """Write a base algorithm's distribution into q."""
-    BANDITS[type(params)].probabilities(params, n_arms, state, q)
-
-
-def spread(params: Any, t: int, arm: int, pending: FloatState, at: int) -> None:
-    """Add the components of (round t from 0, arm) to pending[at], pending[at + 1], ..."""
-    LOSSES[type(params)].spread(params, t, arm, pending, at)
-
-
-def player_begin(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write a player's initial state."""
-    PLAYERS[type(params)].begin(params, n_arms, state)
-
-
-def player_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Return the arm a player plays in this round."""
-    return PLAYERS[type(params)].ask(params, n_arms, state, rng)
-
-
-def player_tell(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
-    """Tell a player the total of this round."""
-    return PLAYERS[type(params)].tell(params, n_arms, state, rng, arm, total)
-
-
-def block_quiet(params: Any) -> int:
-    """Return how many zeros must precede a one for it to end a block."""
-    return BLOCKS[type(params)].quiet(params)
-
-
-def block_loss(params: Any, rows: FloatState, end: int, gap: int, arm: int) -> float:
-    """Return the loss fed by a block that ends with the one of round `end`, `gap` rounds after the previous one."""
-    return BLOCKS[type(params)].loss(params, rows, end, gap, arm)
-
-
-def block_learn(params: Any, n_arms: int, state: FloatState, arm: int, loss: float, gap: int) -> None:
-    """Feed a block's loss to the player's base; `state` is the base's state."""
-    BLOCKS[type(params)].learn(params, n_arms, state, arm, loss, gap)
-
-
-def labelled_begin(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write a labelled player's initial state."""
-    LABELLED[type(params)].begin(params, n_arms, state)
-
-
-def labelled_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Return the arm a labelled player plays in this round."""
-    return LABELLED[type(params)].ask(params, n_arms, state, rng)
-
-
-def labelled_tell_one(
-    params: Any, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
-) -> int:
-    """Tell a labelled player the whole loss of the arm it played in round `played`."""
-    return LABELLED[type(params)].tell_one(params, n_arms, state, rng, played, arm, loss)
-
-
-def adviser_begin(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write an adviser's initial state."""
-    ADVISERS[type(params)].begin(params, n_arms, state)
-
-
-def adviser_hear(params: Any, n_arms: int, state: FloatState, unit: int, arm: int, total: float) -> None:
-    """Tell an adviser the arm and the total of a unit in this round."""
-    ADVISERS[type(params)].hear(params, n_arms, state, unit, arm, total)
-
-
-def adviser_advise(params: Any, n_arms: int, state: FloatState, p: FloatState) -> int:
-    """Write the probabilities that an adviser proposes into p; return 0 if it has no advice."""
-    return ADVISERS[type(params)].advise(params, n_arms, state, p)
+bandit_start: Callable[..., None] = _generic(BANDITS, "start", "bandit_start")
+bandit_draw: Callable[..., int] = _generic(BANDITS, "draw", "bandit_draw")
+bandit_update: Callable[..., None] = _generic(BANDITS, "update", "bandit_update")
+bandit_probabilities: Callable[..., None] = _generic(BANDITS, "probabilities", "bandit_probabilities")
+bandit_update_many: Callable[..., None] = _generic(BANDITS, "update_many", "bandit_update_many")
+bandit_update_sum: Callable[..., None] = _generic(BANDITS, "update_sum", "bandit_update_sum")
+bandit_update_many_sums: Callable[..., None] = _generic(BANDITS, "update_many_sums", "bandit_update_many_sums")
+spread: Callable[..., None] = _generic(LOSSES, "spread", "spread")
+player_begin: Callable[..., None] = _generic(PLAYERS, "begin", "player_begin")
+player_ask: Callable[..., int] = _generic(PLAYERS, "ask", "player_ask")
+player_tell: Callable[..., int] = _generic(PLAYERS, "tell", "player_tell")
+block_quiet: Callable[[Any], int] = _generic(BLOCKS, "quiet", "block_quiet")
+block_loss: Callable[..., float] = _generic(BLOCKS, "loss", "block_loss")
+block_learn: Callable[..., None] = _generic(BLOCKS, "learn", "block_learn")
+labelled_begin: Callable[..., None] = _generic(LABELLED, "begin", "labelled_begin")
+labelled_ask: Callable[..., int] = _generic(LABELLED, "ask", "labelled_ask")
+labelled_tell_one: Callable[..., int] = _generic(LABELLED, "tell_one", "labelled_tell_one")
+adviser_begin: Callable[..., None] = _generic(ADVISERS, "begin", "adviser_begin")
+adviser_hear: Callable[..., None] = _generic(ADVISERS, "hear", "adviser_hear")
+adviser_advise: Callable[..., int] = _generic(ADVISERS, "advise", "adviser_advise")

@@ -1,7 +1,6 @@
 """Oblivious loss sequences, fixed before play begins.
 
-protocol       Losses: the interface of a sequence to players and engines
-composite      from an array of components
+protocol       Losses: the interface of a sequence to players and engines; from an array of components
 tables         whole losses round by round: iid, switching, drifting, seasonal, ...
 spreads        how the losses of a table arrive over time: delayed, split, fading, ...
 delay_laws     the laws of random delays
