@@ -97,6 +97,7 @@ def block(parts):
 def without_memory(monkeypatch):
     """The model as it is if old rounds count like new ones."""
     monkeypatch.setattr(kernels, "MEMORY", 0.0)
+    monkeypatch.setattr(kernels, "BOOST", 1.0)
     monkeypatch.setattr(kernel, "entry", lambda function, *at: function)
 
 

@@ -30,6 +30,8 @@ JUMP, JUMP_VARIANCE = 0.03, 4.0
 """The probability of a jump in a round, and its variance in units of that of the noise."""
 MEMORY = 0.5
 """Round s has the weight (s/t)^MEMORY in round t."""
+BOOST = (1.0 + 2.0 * MEMORY) / (1.0 + MEMORY)
+"""Weights (s/t)^MEMORY make estimates as precise as so many times the sum of the weights of equally weighted totals."""
 COMMON = 0.3
 """The variance of what all arms have in common, in units of that of their differences."""
 SEASON_VARIANCE, COLUMN_PRECISION, AGE_VARIANCE = 4.0, 1e-10, 16.0
@@ -384,21 +386,14 @@ def prior_precision(params: LagParams, n_arms: int, h: int, tau: float, factor: 
 
 
 @helper
-def information(sums: FloatState, n: int, factor: FloatState) -> None:
-    """Add the information of the totals to a precision."""
-    # Weights (s/t)^a make the estimates as precise as this many equally weighted totals.
-    boost = (1.0 + 2.0 * MEMORY) / (1.0 + MEMORY)
-    for j in range(n):
-        for i in range(j, n):
-            factor[j * n + i] += boost * sums[j * n + i]
-
-
-@helper
 def precision(params: LagParams, n_arms: int, state: FloatState, member: int, factor: FloatState) -> None:
     """Write the lower triangle of a member's posterior precision."""
-    scales, fadings = len(params.scales), len(params.logs)
+    n, scales, fadings = width(params, n_arms), len(params.scales), len(params.logs)
+    sums = state[sums_at(params, n_arms, member // (fadings * scales)) :]
     prior_precision(params, n_arms, member // scales % fadings, params.scales[member % scales], factor)
-    information(state[sums_at(params, n_arms, member // (fadings * scales)) :], width(params, n_arms), factor)
+    for j in range(n):
+        for i in range(j, n):
+            factor[j * n + i] += BOOST * sums[j * n + i]
 
 
 @routine
@@ -443,36 +438,26 @@ def backward(factor: FloatState, n: int, b: FloatState, m: int) -> None:
 
 @routine
 def solve(params: LagParams, n_arms: int, state: FloatState, member: int) -> float:
-    """Write the factor of the posterior precision of a member, and its coefficients; return their residual Σ.
+    """Write the factor of the posterior precision of a member, and its coefficients; return σ².
 
-    They are in the scratch: the factor of all n columns, and the coefficients of all but the last one.
+    They are in the scratch: the factor of all n columns, and the coefficients of all but the last one. σ² is not below
+    what rounding leaves of it.
     """
     n = width(params, n_arms)
-    scales = len(params.scales)
-    sums = state[sums_at(params, n_arms, member // (len(params.logs) * scales)) :]
+    sums = state[sums_at(params, n_arms, member // (len(params.logs) * len(params.scales))) :]
     factor = state[scratch_at(params, n_arms) + 2 * (n + 1) :]
     coefficients = factor[2 * n * n :]
     precision(params, n_arms, state, member, factor)
     cholesky(factor, n)
-    boost = (1.0 + 2.0 * MEMORY) / (1.0 + MEMORY)
     for i in range(n):
-        coefficients[i] = boost * sums[n * n + i]
+        coefficients[i] = BOOST * sums[n * n + i]
     forward(factor, n, coefficients, n)
     explained = 0.0
     for i in range(n - 1):
         explained += coefficients[i] * coefficients[i]
     backward(factor, n, coefficients, n - 1)
-    return float(max(boost * sums[n * n + n] - explained, 0.0))
-
-
-@helper
-def noise_variance(params: LagParams, n_arms: int, state: FloatState, member: int, rest: float) -> float:
-    """Return σ², given the residual Σ of `solve`; not below what rounding leaves of it."""
-    n = width(params, n_arms)
-    sums = state[sums_at(params, n_arms, member // (len(params.logs) * len(params.scales))) :]
-    boost = (1.0 + 2.0 * MEMORY) / (1.0 + MEMORY)
-    least = 1e-20 * boost * sums[n * n + n] + TINY
-    return float(max(rest, least) / max(boost * state[COUNT], 1.0))
+    whole = BOOST * sums[n * n + n]
+    return float(max(whole - explained, 1e-20 * whole + TINY) / max(BOOST * state[COUNT], 1.0))
 
 
 @routine
@@ -484,14 +469,13 @@ def fit(params: LagParams, n_arms: int, state: FloatState) -> float:
     n, B, scales, fadings = width(params, n_arms), params.knots, len(params.scales), len(params.logs)
     factor = state[scratch_at(params, n_arms) + 2 * (n + 1) :]
     coefficients, weights = factor[2 * n * n :], state[HEAD:]
-    boost = (1.0 + 2.0 * MEMORY) / (1.0 + MEMORY)
-    count, best, top = boost * state[COUNT], -math.inf, 0
+    count, best, top = BOOST * state[COUNT], -math.inf, 0
     for k in range(len(NOISES)):
         sums = state[sums_at(params, n_arms, k) :]
         mine = -math.inf
         for member in range(k * fadings * scales, (k + 1) * fadings * scales):
-            square = noise_variance(params, n_arms, state, member, solve(params, n_arms, state, member))
-            evidence = -0.5 * boost * sums[n * n + n + 1] - 0.5 * count * log(square)
+            square = solve(params, n_arms, state, member)
+            evidence = -0.5 * BOOST * sums[n * n + n + 1] - 0.5 * count * log(square)
             h, tau = member // scales % fadings, params.scales[member % scales]
             evidence += 0.5 * n_arms * params.logs[h] - n_arms * B * log(tau)
             for i in range(n - 1):
@@ -511,10 +495,19 @@ def fit(params: LagParams, n_arms: int, state: FloatState) -> float:
         whole += weights[member]
     for member in range(members(params)):
         weights[member] /= whole
-    square = noise_variance(params, n_arms, state, top, solve(params, n_arms, state, top))
-    state[AGE] = age_test(params, n_arms, state, math.sqrt(square))
+    state[AGE] = age_test(params, n_arms, state, math.sqrt(solve(params, n_arms, state, top)))
     state[TIRING] = still_tiring(state[AGE], state[TIRING])
     return float(best + log(whole))
+
+
+@helper
+def largest(n: int, values: FloatState) -> int:
+    """Return the place of the largest of n values, the first one of equals."""
+    best = 0
+    for i in range(1, n):
+        if values[i] > values[best]:
+            best = i
+    return best
 
 
 @helper
@@ -526,8 +519,8 @@ def still_tiring(test: float, before: float) -> float:
 
 
 @routine
-def arm_rows(params: LagParams, n_arms: int, factor: FloatState, rows: FloatState) -> None:
-    """Write L⁻¹gᵢ for each arm i, where gᵢ adds up its curve: their products are the covariance of whole effects."""
+def effect_covariance(params: LagParams, n_arms: int, factor: FloatState, rows: FloatState, out: FloatState) -> None:
+    """Write the covariance of whole effects: the products of L⁻¹gᵢ, where gᵢ adds up the curve of arm i."""
     n = width(params, n_arms)
     for a in range(n_arms):
         mine = rows[a * n :]
@@ -536,16 +529,10 @@ def arm_rows(params: LagParams, n_arms: int, factor: FloatState, rows: FloatStat
         for b in range(params.knots):
             mine[a * params.knots + b] = params.totals[b]
         forward(factor, n, mine, n - 1)
-
-
-@routine
-def covariances(n_arms: int, n: int, rows: FloatState, out: FloatState) -> None:
-    """Write the products of the rows of all pairs of arms."""
-    for a in range(n_arms):
         for b in range(a + 1):
             value = 0.0
             for i in range(n - 1):
-                value += rows[a * n + i] * rows[b * n + i]
+                value += mine[i] * rows[b * n + i]
             out[a * n_arms + b] = value
             out[b * n_arms + a] = value
 
@@ -559,9 +546,8 @@ def whole_effects(
     factor = state[scratch_at(params, n_arms) + 2 * (n + 1) :]
     coefficients = factor[2 * n * n :]
     rows = coefficients[n:]
-    sigma = math.sqrt(noise_variance(params, n_arms, state, member, solve(params, n_arms, state, member)))
-    arm_rows(params, n_arms, factor, rows)
-    covariances(n_arms, n, rows, covariance)
+    sigma = math.sqrt(solve(params, n_arms, state, member))
+    effect_covariance(params, n_arms, factor, rows, covariance)
     for a in range(n_arms):
         mean = 0.0
         for b in range(params.knots):
@@ -678,7 +664,4 @@ def judge(params: LagParams, n_arms: int, state: FloatState, work: FloatState) -
         for i in range(n_arms):
             mixed[i] += weight * sigma * means[i]
         mixed[n_arms] = age_test(params, n_arms, state, sigma)
-    best = mixed[0]
-    for i in range(1, n_arms):
-        best = max(best, mixed[i])
-    return float(max(expected - best, 0.0))
+    return float(max(expected - mixed[largest(n_arms, mixed)], 0.0))

@@ -152,8 +152,7 @@ def judged(params: LagParams, n_arms: int, state: FloatState, work: FloatState) 
 
 def solved(params: LagParams, n_arms: int, state: FloatState, member: int) -> float:
     """Solve for the coefficients of a member; return σ."""
-    rest = kernels.solve(params, n_arms, state, member)
-    return math.sqrt(kernels.noise_variance(params, n_arms, state, member, rest))
+    return math.sqrt(kernels.solve(params, n_arms, state, member))
 
 
 def begun(params: LagParams, n_arms: int, state: FloatState) -> None:

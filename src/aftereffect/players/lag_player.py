@@ -184,10 +184,7 @@ def plan(params: LagPlayerParams, n_arms: int, state: FloatState, rng: WordState
     """Take the first hold of the plan that is worth most; the best arm, if none is worth its cost."""
     work = state[judgement_at(params) :]
     p, means = work[2 * KEEP :], work[2 * KEEP + n_arms :]
-    best = 0
-    for i in range(1, n_arms):
-        if means[i] > means[best]:
-            best = i
+    best = lags.largest(n_arms, means)
     left = params.horizon - t if params.horizon > 0 else max(float(t), LEAST_LEFT)
     most = 0.0
     mine[0], mine[1] = LONGEST, best
@@ -283,20 +280,17 @@ def plan_gain(
         if jumps > 0.0:
             kalman[0] += JUMP * JUMP_VARIANCE
     lags.cholesky(later, n)
-    lags.arm_rows(model, n_arms, later, rows)
     means = work[2 * KEEP + n_arms :]
     covariance = means[n_arms:]
     root = covariance[n_arms * n_arms :]
     learned = copied[lags.filter_size(n) + model.max_lag + 2 :]
-    lags.covariances(n_arms, n, rows, learned)
+    lags.effect_covariance(model, n_arms, later, rows, learned)
     for i in range(n_arms * n_arms):
         learned[i] = covariance[i] - learned[i]
     lags.square_root(n_arms, learned, root)
     unused = copied[lags.filter_size(n) + model.max_lag + 2 + n_arms * n_arms + n_arms :]
-    largest = means[0]
-    for i in range(1, n_arms):
-        largest = max(largest, means[i])
-    return float(lags.best_arms(model, n_arms, lags.PLAN_DRAWS, means, root, 1.0, unused, 0.0) - largest)
+    expected = lags.best_arms(model, n_arms, lags.PLAN_DRAWS, means, root, 1.0, unused, 0.0)
+    return float(expected - means[lags.largest(n_arms, means)])
 
 
 def tell(params: LagPlayerParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
@@ -310,10 +304,7 @@ def tell(params: LagPlayerParams, n_arms: int, state: FloatState, rng: WordState
 kernel.register(LagPlayerParams, kernel.PlayerKernel(size, begin, ask, tell))
 
 
-
-def learn_again(
-    params: LagPlayerParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState
-) -> None:
+def learn_again(params: LagPlayerParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState) -> None:
     """Let the model learn from these rounds, from the beginning."""
     model = state[model_at(params, n_arms) :]
     lags.begin(params.model, n_arms, model)
