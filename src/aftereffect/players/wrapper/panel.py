@@ -38,9 +38,9 @@ SHARED = (CompositeLossWrapper, CoinCleanWrapper, AdvisedWrapper, ABTest, LagPla
 class Panel:
     """`n_units` units that each play an arm and report a total every round, and share one learner.
 
-    player: an unplayed CompositeLossWrapper or CoinCleanWrapper (`default_player` returns one), an ABTest or a LagPlayer.
-        The panel uses it as its learner; do not use it elsewhere. The base of a wrapper must have averaged updates
-        (`update_many`), as AdaptiveTsallis, TsallisFTRL and Exp3 have.
+    player: an unplayed CompositeLossWrapper or CoinCleanWrapper (`default_player` returns one), an ABTest or a
+        LagPlayer. The panel uses it as its learner; do not use it elsewhere. The base of a wrapper must have averaged
+        updates (`update_many`), as AdaptiveTsallis, TsallisFTRL and Exp3 have.
     n_units: M ≥ 1. A panel of one unit gives the same results, bit for bit, as the player alone.
     first_rate: η₁ of the base, if it is a MatchedTsallis, as that of the default player. By default it is that of the
         player divided by √M, because an average over M units has a variance M times smaller.
