@@ -13,7 +13,7 @@ import theorems
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
-from aftereffect.studies.report import curves, frames, ratios
+from aftereffect.studies.report import frames, sections
 from aftereffect.studies.report.charts import COLOURS, MOST, Drawing, looks
 from aftereffect.studies.report.page import Page, Shaded, large
 from aftereffect.studies.report.sections import planned, write_report
@@ -186,7 +186,7 @@ def test_players_of_ones_own_are_apart_as_their_needs_are_unknown(results: Resul
     shown = frames.finals(frames.readable(results.rows))
     mine = pl.when(pl.col("who") == "wrapper, Exp3").then(pl.lit("mine:Player")).otherwise("player")
     own = shown.with_columns(player=mine)
-    for here in ratios.best(own).values():
+    for here in sections.best(own).values():
         assert here["own"][0] == "wrapper, Exp3"
         assert here["any losses"][0] != "wrapper, Exp3"
 
@@ -248,16 +248,16 @@ def hand_made() -> pl.DataFrame:
 
 def test_ratios_by_hand() -> None:
     on_x = {("a", "x"): (10.0, 10.0), ("b", "x"): (5.0, 10.0), ("c", "x"): (-2.5, 10.0)}
-    assert ratios.relative(hand_made(), "a") == on_x | {("a", "y"): (-1.0, -1.0), ("b", "y"): (4.0, -1.0)}
+    assert sections.relative(hand_made(), "a") == on_x | {("a", "y"): (-1.0, -1.0), ("b", "y"): (4.0, -1.0)}
     # On y only two play; of three kinds of players, the best on each instance.
-    found = ratios.best(hand_made())
+    found = sections.best(hand_made())
     assert found == {
         "x": {"stochastic losses": ("c", -2.5), "labels": ("b", 5.0), "any losses": ("a", 10.0)},
         "y": {"any losses": ("a", -1.0), "labels": ("b", 4.0)},
     }
-    first, *rest = ratios.tally(found, ["stochastic losses"])
+    first, *rest = sections.tally(found, ["stochastic losses"])
     assert first.endswith("c on 1 of 2 instances (x); a on 1 of 2 instances (y).")
-    assert "c on 1 of 2 sizes (x); a on 1 of 2 sizes (y)." in ratios.tally(found, [], "sizes")[0]
+    assert "c on 1 of 2 sizes (x); a on 1 of 2 sizes (y)." in sections.tally(found, [], "sizes")[0]
     # Of a kind with one player it says nothing to name the best.
     assert rest == ["Least regret among the players for stochastic losses: c on 1 of 2 instances (x)."]
 
@@ -265,12 +265,12 @@ def test_ratios_by_hand() -> None:
 def test_a_best_player_within_two_standard_errors_of_the_next_is_no_clear_winner() -> None:
     # On x the two least are 7.5 apart, on y 5; standard errors of 2 and of √2 · 2 for the difference.
     rows = hand_made().with_columns(standard_error=pl.lit(2.0))
-    (note,) = ratios.near_ties(rows)
+    (note,) = sections.near_ties(rows)
     assert note.endswith("less than two standard errors above it, on y (a, b).")
-    assert ratios.near_ties(rows.with_columns(standard_error=pl.lit(1.0))) == []
+    assert sections.near_ties(rows.with_columns(standard_error=pl.lit(1.0))) == []
     # The mean of four sizes has half the standard error of one.
     sizes = pl.concat([rows.with_columns(horizon=pl.lit(T)) for T in (9, 10, 11, 12)])
-    assert ratios.near_ties(sizes) == []
+    assert sections.near_ties(sizes) == []
 
 
 def test_regret_surely_below_0_is_told(results: Results, tmp_path: Path) -> None:
@@ -322,10 +322,10 @@ def test_players_worse_than_uniform_play_are_told_with_the_cell(results: Results
     regret = pl.when(chosen).then(3.0 * pl.col("uniform_regret")).otherwise(1.0)
     rows = shown.with_columns(regret=regret, standard_error=pl.lit(0.1))
     told = "worse than uniform play: wrapper, Exp3 (up to 300% in one cell: "
-    assert curves.worse_than_uniform(rows, "gap", "random splits") == [
+    assert sections.worse_than_uniform(rows, "gap", "random splits") == [
         f"random splits: {told}gap 0.4, K = 4, d = 2, T = 600)."
     ]
-    assert curves.worse_than_uniform(rows, "horizon", "On some instances") == [
+    assert sections.worse_than_uniform(rows, "horizon", "On some instances") == [
         f"On some instances: {told}random splits, K = 4, d = 2, T = 600)."
     ]
 
@@ -333,7 +333,7 @@ def test_players_worse_than_uniform_play_are_told_with_the_cell(results: Results
 def test_a_regret_below_0_is_no_share(results: Results) -> None:
     shown = frames.finals(frames.readable(results.rows, apart=("gap",))).with_columns(x=pl.col("horizon"))
     rows = shown.with_columns(regret=pl.when(who="wrapper, Exp3").then(-5.0).otherwise(pl.col("uniform_regret")))
-    [note] = curves.trends(rows, "horizon", "random splits")
+    [note] = sections.trends(rows, "horizon", "random splits")
     assert note == (
         "random splits: from T = 300 to T = 600, the regret of wrapper, Tsallis FTRL goes from 100% to 100% of uniform "
         "play's; at T = 600, wrapper, Exp3 has the least, below 0, better than the best fixed arm."

@@ -62,12 +62,20 @@ def test_the_time_left_follows_from_cells_of_the_same_player(tmp_path: Path) -> 
     cells: list[Cell] = [one | {"seed": seed} for one in (slow, quick, new) for seed in range(2)]
     made = Folder(tmp_path / "study")
     # Nothing is known: 6 cells of 1,000 rounds.
-    assert made.results(cells).seconds_left(cells) == pytest.approx(6_000 * results.GUESS)
+    assert made.results(cells).seconds_left(cells) == (pytest.approx(6_000 * results.GUESS), False)
+    assert made.results(cells).time_left(cells).endswith("and compiling (a guess until cells are finished)")
     with made.locked():
         made.put(finished(cell_id(cells[0]), 8.0))
         made.put(finished(cell_id(cells[2]), 2.0))
     # One of a player with 8 s, one of a player with 2 s, two of a player not seen yet: with the mean, 5 s.
-    assert made.results(cells).seconds_left(cells) == pytest.approx(8.0 + 2.0 + 2 * 5.0)
+    assert made.results(cells).seconds_left(cells) == (pytest.approx(8.0 + 2.0 + 2 * 5.0), True)
+    assert made.results(cells).time_left(cells, at_once=2) == "at most about 10 seconds"
+    # The first cell of a player included compiling: the next one tells.
+    more = [*cells, slow | {"seed": 2}]
+    with made.locked():
+        made.put(finished(cell_id(cells[1]), 0.5))
+    assert made.results(more).seconds_left(more)[0] == pytest.approx(0.5 + 2.0 + 2 * (0.5 + 2.0) / 2)
+    assert made.results(more[:2] + more[6:]).time_left(more[:2] + more[6:]) == "under 2 seconds"
 
 
 def test_an_empty_folder_is_an_empty_study(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ the arms. docs/theory/carryover.md has the mathematics.
 """
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -126,12 +126,9 @@ def estimate(
     clear = float((found.clear + (centre * counts).sum()) / counts.sum())
     relative = None if control is None else int(np.searchsorted(measured, int(control)))
     contrast, running, later = combinations(M, D + 1, relative)
-    alpha = 1.0 - level
-    effects, largest = _bands(contrast, params, covariance, dof, alpha, M)
-    arrived, _ = _bands(running, params, covariance, dof, alpha, M)
-    remaining, _ = _bands(later, params, covariance, dof, alpha, M)
-    shares = _shares(running, params, covariance, dof, alpha, M)
-    p_value = _alike(effects, largest, params, covariance, M, alpha, dof)
+    fit = Fit(params, covariance, dof, 1.0 - level, M)
+    effects, largest = _bands(contrast, fit)
+    p_value = _alike(effects, largest, fit)
     labels = names or tuple(map(str, range(K)))
     mean = "the mean of the arms" if M == K else f"the mean of arms {', '.join(labels[i] for i in measured)}"
     return Curves(
@@ -139,10 +136,10 @@ def estimate(
         level=level,
         exposure=exposure,
         effects=_placed(effects, measured, K),
-        arrived=_placed(arrived, measured, K),
-        shares=_placed(shares, measured, K),
-        remaining=_placed(remaining, measured, K),
-        alike=Alike(p_value, "apart" if p_value < alpha else "not refuted"),
+        arrived=_placed(_bands(running, fit)[0], measured, K),
+        shares=_placed(_shares(running, fit), measured, K),
+        remaining=_placed(_bands(later, fit)[0], measured, K),
+        alike=Alike(p_value, "apart" if p_value < fit.alpha else "not refuted"),
         # Effects of arm 0 are the negative of what the others are relative to.
         base=clear - float((running @ params)[D]),
         rounds=int(used.sum()),
@@ -392,14 +389,22 @@ def _autoregression(covariances: FloatArray, count: int) -> FloatArray:
     return best
 
 
-def _bands(
-    matrix: FloatArray, params: FloatArray, covariance: FloatArray, dof: float, alpha: float, n_arms: int
-) -> tuple[Bands, FloatArray]:
+class Fit(NamedTuple):
+    """The effects relative to the first arm, arm by arm, their covariance, its degrees of freedom, and 1 - level."""
+
+    params: FloatArray
+    covariance: FloatArray
+    dof: float
+    alpha: float
+    n_arms: int
+
+
+def _bands(matrix: FloatArray, fit: Fit) -> tuple[Bands, FloatArray]:
     """Return the bands of matrix @ params, and sorted draws of the greatest |t|."""
-    values, spread = matrix @ params, matrix @ covariance @ matrix.T
-    factor, largest = critical(spread, dof, alpha)
-    width = factor * np.sqrt(np.diag(spread))
-    values, width = values.reshape(n_arms, -1), width.reshape(n_arms, -1)
+    spread = matrix @ fit.covariance @ matrix.T
+    factor, largest = critical(spread, fit.dof, fit.alpha)
+    values = (matrix @ fit.params).reshape(fit.n_arms, -1)
+    width = (factor * np.sqrt(np.diag(spread))).reshape(fit.n_arms, -1)
     return Bands(values, values - width, values + width, factor), largest
 
 
@@ -410,25 +415,23 @@ def _placed(bands: Bands, arms: NDArray[np.int64], n_arms: int) -> Bands:
     return Bands(values, lower, upper, bands.factor)
 
 
-def _shares(
-    running: FloatArray, params: FloatArray, covariance: FloatArray, dof: float, alpha: float, n_arms: int
-) -> Bands:
+def _shares(running: FloatArray, fit: Fit) -> Bands:
     """Return the shares arrived, with Fieller's intervals at a common critical value (Dilba, Bretz, Guiard 2006)."""
-    lags = len(running) // n_arms
+    lags = len(running) // fit.n_arms
     last = np.repeat(running[lags - 1 :: lags], lags, axis=0)
-    top, whole = running @ params, last @ params
+    top, whole = running @ fit.params, last @ fit.params
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.where(np.abs(whole) > 0.0, top / whole, np.nan)
     gap = running - np.nan_to_num(values)[:, np.newaxis] * last
     gap[lags - 1 :: lags] = 0.0
     lower, upper, factor = np.ones(len(values)), np.ones(len(values)), 0.0
     if lags > 1:
-        factor, _ = critical(gap @ covariance @ gap.T, dof, alpha)
+        factor, _ = critical(gap @ fit.covariance @ gap.T, fit.dof, fit.alpha)
         pairs = ((running, running), (running, last), (last, last))
-        lower, upper = fieller(top, whole, *(factor**2 * ((a @ covariance) * b).sum(axis=1) for a, b in pairs))
+        lower, upper = fieller(top, whole, *(factor**2 * ((a @ fit.covariance) * b).sum(axis=1) for a, b in pairs))
     # By the longest lag all has arrived, by definition.
     lower[lags - 1 :: lags] = upper[lags - 1 :: lags] = values[lags - 1 :: lags] = 1.0
-    shape = (n_arms, lags)
+    shape = (fit.n_arms, lags)
     return Bands(values.reshape(shape), lower.reshape(shape), upper.reshape(shape), factor)
 
 
@@ -443,31 +446,23 @@ def fieller(
     return np.where(some, (b - root) / a, -np.inf), np.where(some, (b + root) / a, np.inf)
 
 
-def _alike(
-    effects: Bands,
-    largest: FloatArray,
-    params: FloatArray,
-    covariance: FloatArray,
-    n_arms: int,
-    alpha: float,
-    dof: float,
-) -> float:
+def _alike(effects: Bands, largest: FloatArray, fit: Fit) -> float:
     """Return the p-value of "all arms fade alike": no effect changes its sign, and the effects are of rank one."""
     width = (effects.upper - effects.lower) / 2.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.where(width > 0.0, effects.values / width, 0.0) * np.quantile(largest, 1.0 - alpha)
+        t = np.where(width > 0.0, effects.values / width, 0.0) * np.quantile(largest, 1.0 - fit.alpha)
     change = np.minimum(t.max(axis=1), -t.min(axis=1)).max()
     by_sign = 1.0 - np.searchsorted(largest, change) / len(largest)
     lags = effects.values.shape[1]
-    if n_arms == 2 or lags == 1:
+    if fit.n_arms == 2 or lags == 1:
         return float(by_sign)
     bins = doubled_bins(lags)
-    collect = np.kron(np.eye(n_arms - 1), bins)
-    spread = collect @ covariance @ collect.T
-    statistic = rank_one_distance((collect @ params).reshape(n_arms - 1, -1), spread)
-    freedom = (n_arms - 2) * (len(bins) - 1)
+    collect = np.kron(np.eye(fit.n_arms - 1), bins)
+    spread = collect @ fit.covariance @ collect.T
+    statistic = rank_one_distance((collect @ fit.params).reshape(fit.n_arms - 1, -1), spread)
+    freedom = (fit.n_arms - 2) * (len(bins) - 1)
     stats = checks.optional("scipy.stats", "estimate", "carryover")
-    return float(min(1.0, 2.0 * min(by_sign, stats.f.sf(statistic / freedom, freedom, dof))))
+    return float(min(1.0, 2.0 * min(by_sign, stats.f.sf(statistic / freedom, freedom, fit.dof))))
 
 
 def rank_one_distance(table: FloatArray, covariance: FloatArray) -> float:

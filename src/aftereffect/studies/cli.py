@@ -11,7 +11,7 @@ import typer
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.text import counted, duration
+from aftereffect.core.text import counted
 
 if TYPE_CHECKING:
     from aftereffect.studies.results import Results
@@ -36,7 +36,7 @@ def _opened(source: str, quick: bool, out: Path | None) -> tuple[Any, Path]:
 def _print_status(loaded: Any, results: "Results", folder: Path) -> None:
     """Print how many cells are finished, and the errors of failed cells; exit with 1 unless all are finished."""
     counts = f"{results.finished} finished, {len(results.failures)} failed, {len(results.missing)} to do"
-    left = f", {_time_left(loaded, results)}" if results.missing else ""
+    left = f", {results.time_left(loaded.cells())}" if results.missing else ""
     typer.echo(f"{folder}: {counts} of {len(loaded.cells())} cells{left}")
     told: dict[str, list[str]] = {}
     for cell, failure in results.failures.items():
@@ -46,12 +46,6 @@ def _print_status(loaded: Any, results: "Results", folder: Path) -> None:
         typer.echo(f"  {failed[0]}{more}: {text}")
     if results.failures or results.missing:
         raise typer.Exit(1)
-
-
-def _time_left(loaded: Any, results: "Results") -> str:
-    """Return an estimate of the time for the unfinished cells, and say if it is only a guess."""
-    guess = "" if results.finished else " and compiling (a guess until cells are finished)"
-    return duration(results.seconds_left(loaded.cells())) + guess
 
 
 @study.command()
@@ -78,7 +72,7 @@ def run(
     many = cores() if workers is None else workers
     before = loaded.results(folder)
     if count := len(before.missing) + len(before.failures):
-        typer.echo(f"{counted(count, 'cell')} to simulate, {_time_left(loaded, before)} in one process")
+        typer.echo(f"{counted(count, 'cell')} to simulate, {before.time_left(loaded.cells())} in one process")
     try:
         with opened(executor, many, scheduler) as pool:
             # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.

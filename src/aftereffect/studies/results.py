@@ -25,6 +25,7 @@ import polars as pl
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
 from aftereffect.core.saved import canonical
+from aftereffect.core.text import duration
 from aftereffect.studies.cells import Cell, cell_id
 from aftereffect.studies.measure import ROWS
 
@@ -77,10 +78,11 @@ class Results:
         """The number of finished cells."""
         return int(self.rows["cell"].n_unique())
 
-    def seconds_left(self, cells: Sequence[Cell]) -> float:
-        """Estimate how long the unfinished ones of these cells take, one after another.
+    def seconds_left(self, cells: Sequence[Cell]) -> tuple[float, bool]:
+        """Estimate how long the unfinished ones of these cells take, one after another; and whether it is at most that.
 
-        A round takes as long as in the finished cells of the same player; if there are none, as in all finished cells.
+        A round takes as long as in the fastest finished cell of the same player, as the first one may include
+        compiling: with less than two it may be less. Without one it takes the median of the players' times.
         """
         taken = dict(self.times.select("cell", "seconds").iter_rows())
         paces: dict[str, list[float]] = {}
@@ -89,12 +91,17 @@ class Results:
             name, rounds, seconds = canonical(cell["player"]), cell["runs"] * cell["horizon"], taken.get(cell_id(cell))
             if seconds is None:
                 left.append((name, rounds))
-                continue
-            for key in (name, ""):
-                paces.setdefault(key, []).append(seconds / rounds)
-        # The median, since the first cell of a player may include compiling.
-        usual = {name: median(each) for name, each in paces.items()}
-        return sum(usual.get(name, usual.get("", GUESS)) * rounds for name, rounds in left)
+            else:
+                paces.setdefault(name, []).append(seconds / rounds)
+        other = median(map(min, paces.values())) if paces else GUESS
+        few = bool(paces) and any(len(paces.get(name, [])) < 2 for name, _ in left)
+        return sum(min(paces.get(name, [other])) * rounds for name, rounds in left), few
+
+    def time_left(self, cells: Sequence[Cell], at_once: int = 1) -> str:
+        """Return the estimate in words, for so many cells at once."""
+        seconds, few = self.seconds_left(cells)
+        guess = "" if self.finished else " and compiling (a guess until cells are finished)"
+        return f"{'at most ' * few}{duration(seconds / at_once)}{guess}"
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the rows as a pandas frame (extra `frames`)."""

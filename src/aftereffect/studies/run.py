@@ -40,7 +40,7 @@ import numpy as np
 
 from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import AftereffectWarning, ExecutorBroken, InvalidArgument
-from aftereffect.core.text import counted, duration
+from aftereffect.core.text import counted
 from aftereffect.engines.workload import cores, progress_bar
 from aftereffect.studies.cells import Cell, cell_id, groups
 from aftereffect.studies.instances import Draws
@@ -117,7 +117,7 @@ def run_cells(
                 if callable(progress):
                     progress(len(cells) - len(rounds), len(cells))
                 elif progress is None and rounds and not sys.stderr.isatty() and time.monotonic() - told > PAUSE:
-                    told, text = time.monotonic(), duration(home.results(cells).seconds_left(cells) / many)
+                    told, text = time.monotonic(), home.results(cells).time_left(cells, many)
                     print(f"{len(cells) - len(rounds)} of {len(cells)} cells, {text} left", file=sys.stderr, flush=True)
         return home.results(cells)
 
