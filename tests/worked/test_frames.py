@@ -155,6 +155,8 @@ def test_bad_tables_are_refused(
 
 
 def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="path must be that of a file, or a table, but got None"):
+        ae.read_history(None)
     with pytest.raises(InvalidArgument, match="must be a table of pandas, polars or Arrow, but got <class 'dict'>"):
         round_table({"round": [1]})
     with pytest.raises(InvalidArgument, match="frame must be a table"):

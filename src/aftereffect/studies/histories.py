@@ -14,6 +14,7 @@ the file, the line, the column and the reason.
 import csv
 import io
 import math
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -143,6 +144,8 @@ def read_history(
             raise InvalidArgument(f"kernel must sum to at most 1, the whole effect, but it sums to {weights.sum():g}")
         if effects is not None and len(effects) != 1:
             raise InvalidArgument(f"effects must be one column if a kernel is given, but got {checks.shown(effects)}")
+    if not (isinstance(path, str | os.PathLike) or frames.is_frame(path)):
+        raise InvalidArgument(f"path must be that of a file, or a table, but got {checks.shown(path)}")
     name, text = ("the table", frames.opened(path).write_csv()) if frames.is_frame(path) else _text(Path(path))
     lines = _lines(name, text)
     header, columns = _columns(name, next(lines, None), (round_column, arm_column), effects, weights is not None)
