@@ -42,7 +42,7 @@ from numpy.typing import ArrayLike
 
 from aftereffect import theory
 from aftereffect.bandits.kernel_bandit import stored_draw, stored_probabilities
-from aftereffect.bandits.tsallis import FTRLBandit
+from aftereffect.bandits.tsallis import FTRLBandit, number
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, IntState, Terms, helper
 from aftereffect.theory.adaptive import ADAPTIVE_GROWTH
@@ -495,40 +495,17 @@ class AdaptiveTsallis(FTRLBandit):
         given: dict[str, Any] = {"first_rate": self.first_rate, "memory": self.memory}
         return {**given, "prior": self.prior.tolist()} if len(self.prior) else given
 
-    @property
-    def learning_rate(self) -> float:
-        """The current η."""
-        return self._number(RATE)
+    learning_rate: float = number(RATE, "The current η.")
+    usual_loss: float = number(MEAN, "The mean of about the last `memory` losses, for the baselines.")
+    cost: float = number(COST, "Σ cost: the sum of the costs of all updates so far.")
+    penalty: float = number(PENALTY, "Σ 2(η_{n+1} − η_n)(Σ√q_{n+1} − 1): the cost of the growth of the rate so far.")
+    moved: float = number(MOVED, "S: the probability mass moved so far.")
+    squares: float = number(SQUARES, "Σ v², where v is the greatest possible loss of an update.")
 
     @property
     def updates(self) -> int:
         """The number of updates so far."""
-        return int(self._number(SEEN))
-
-    @property
-    def usual_loss(self) -> float:
-        """The mean of about the last `memory` losses, from which the baselines are computed."""
-        return self._number(MEAN)
-
-    @property
-    def cost(self) -> float:
-        """Σ cost: the sum of the costs of all updates so far."""
-        return self._number(COST)
-
-    @property
-    def penalty(self) -> float:
-        """Σ 2(η_{n+1} − η_n)(Σ√q_{n+1} − 1): the cost of the growth of the rate so far."""
-        return self._number(PENALTY)
-
-    @property
-    def moved(self) -> float:
-        """S: the probability mass moved so far."""
-        return self._number(MOVED)
-
-    @property
-    def squares(self) -> float:
-        """Σ v², where v is the greatest possible loss of an update."""
-        return self._number(SQUARES)
+        return int(self._state[4 * self.n_arms + SEEN])
 
     def insert(self, step: ArrayLike) -> None:
         """Add a step, one number per arm, to the estimated losses outside an update, at an unchanged rate.
@@ -557,9 +534,6 @@ class AdaptiveTsallis(FTRLBandit):
         n = checks.integer("n", n, low=0)
         bound = theory.adaptive_regret_bound(self.n_arms, float(n), self.first_rate, growth=self.growth)
         return bound + self.prior_price
-
-    def _number(self, which: int) -> float:
-        return float(self._state[4 * self.n_arms + which])
 
 
 class MatchedTsallis(AdaptiveTsallis):

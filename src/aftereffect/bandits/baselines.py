@@ -37,8 +37,7 @@ def uniform_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: 
 
 
 kernel.register(
-    UniformParams,
-    kernel.BanditKernel(uniform_size, uniform_start, uniform_draw, uniform_update, stored_probabilities),
+    UniformParams, kernel.BanditKernel(uniform_size, uniform_start, uniform_draw, uniform_update, stored_probabilities)
 )
 
 

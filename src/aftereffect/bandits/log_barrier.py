@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.bandits.kernel_bandit import stored_draw, stored_probabilities
-from aftereffect.bandits.tsallis import FTRLBandit
+from aftereffect.bandits.tsallis import FTRLBandit, number
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, IntState, helper
 
@@ -179,17 +179,14 @@ class LogBarrier(FTRLBandit):
     def predictions(self) -> NDArray[np.float64]:
         """m of every arm: the predicted next loss, capped."""
         rates = self.learning_rates
-        return np.minimum(self._number(MEAN), rates / (1.0 + rates))
+        return np.minimum(float(self._state[4 * self.n_arms + MEAN]), rates / (1.0 + rates))
+
+    cost: float = number(COST, "Σ cost: the sum of the costs of all updates so far.")
 
     @property
     def updates(self) -> int:
         """The number of updates so far."""
-        return int(self._number(SEEN))
-
-    @property
-    def cost(self) -> float:
-        """Σ cost: the sum of the costs of all updates so far."""
-        return self._number(COST)
+        return int(self._state[4 * self.n_arms + SEEN])
 
     def realised_bound(self) -> float:
         """Return 1 + ln(KN) Σ η(i) − Kη₁ ln K + Σ cost; its mean bounds the mean regret so far."""
@@ -216,6 +213,3 @@ class LogBarrier(FTRLBandit):
             first += count
         span = math.log(K * n)
         return min(float(n), 1.0 + K * self.first_rate * span + 2.0 * span * math.sqrt(K * whole))
-
-    def _number(self, which: int) -> float:
-        return float(self._state[4 * self.n_arms + which])

@@ -17,7 +17,7 @@ Rates below 1e−300 are treated as 0, so that 1/η cannot overflow.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +154,11 @@ def solve(n_arms: int, state: FloatState, inverse: float, least: float, u: float
 
 
 kernel.register(TsallisParams, kernel.BanditKernel(size, start, stored_draw, update, stored_probabilities, update_many))
+
+
+def number(place: int, title: str) -> Any:
+    """Return an attribute of a bandit whose state has four numbers per arm, then others: that in this place of them."""
+    return property(lambda bandit: float(bandit._state[4 * bandit.n_arms + place]), doc=title)
 
 
 class FTRLBandit(KernelBandit):

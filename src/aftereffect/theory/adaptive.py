@@ -174,12 +174,7 @@ def stopping_price(
 
 
 def window_worst_case(
-    n_arms: int,
-    max_delay: int,
-    horizon: int,
-    update_probability: float,
-    first_rate: float,
-    growth: float | None = None,
+    n_arms: int, max_delay: int, horizon: int, update_probability: float, first_rate: float, growth: float | None = None
 ) -> float:
     """Return a bound on R_T of Algorithm 1 fed windows, for all losses; not clipped at T = `horizon` >= 2d+1.
 

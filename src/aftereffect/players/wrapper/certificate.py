@@ -180,20 +180,6 @@ def tuned_base(base: str, n_arms: int, max_delay: int, horizon: int, form: str, 
     return TsallisFTRL(n_arms, learning_rate=eta) if base == "tsallis" else Exp3(n_arms, learning_rate=eta), beta
 
 
-def printed_bound(base: str, n_arms: int, max_delay: int, horizon: int, learning_rate: float) -> float:
-    """Return the bound of Theorem 4 for a base at β = 1/(2d+1); infinite if no update is possible."""
-    N = theory.most_updates(max_delay, horizon)
-    if N == 0:
-        return math.inf
-    if base == "tsallis":
-        xi = theory.tsallis_stability(n_arms, learning_rate)
-        regret = theory.tsallis_regret_bound(n_arms, N, learning_rate)
-    else:
-        xi, regret = theory.exp3_stability(learning_rate), theory.exp3_regret_bound(n_arms, N, learning_rate)
-    beta = theory.best_update_probability(max_delay)
-    return theory.wrapper_regret_bound(max_delay, horizon, beta, xi, regret)
-
-
 def sharp_bound(bandit: Any, d: int, beta: float, maximize: bool, T: int) -> float:
     """Return the sharper form of Theorem 4 (docs/theory/sharper.md).
 

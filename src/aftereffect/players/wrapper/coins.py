@@ -60,11 +60,7 @@ def bernoulli(bias: float) -> Coins:
     # The greatest x with each value of the leading bits.
     tops = ~(np.arange((1 << GUIDE_BITS) - 1, -1, -1, dtype=np.uint64) << _SHIFT)
     guide = len(powers) - np.searchsorted(thresholds[::-1], tops, side="right")
-    return Coins(
-        owned(thresholds),
-        owned(guide.astype(np.int32)),
-        owned(np.empty((0, 2), dtype=np.int64)),
-    )
+    return Coins(owned(thresholds), owned(guide.astype(np.int32)), owned(np.empty((0, 2), dtype=np.int64)))
 
 
 def update_rounds(coins: Sequence[bool], max_delay: int) -> list[int]:

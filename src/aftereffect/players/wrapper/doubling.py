@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.exp3 import Exp3Params
-from aftereffect.bandits.tsallis import TsallisParams
+from aftereffect.bandits.exp3 import Exp3, Exp3Params
+from aftereffect.bandits.tsallis import TsallisFTRL, TsallisParams
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.base import Common, KernelPlayer, Limits, block_size
-from aftereffect.players.wrapper.certificate import printed_bound
 from aftereffect.players.wrapper.coins import Coins, bernoulli
 from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 # The epochs together have (2³² − 1)·T₀ rounds; after them the last one is repeated. The number of epochs is fixed, so
 # that one compiled kernel serves every T₀.
@@ -189,16 +189,17 @@ class DoublingWrapper(KernelPlayer):
         d, epoch, bound = self.max_delay, 0, 0.0
         while left > 0:
             rounds = min(left, self._params.first_horizon << epoch)
-            bound += min(self._epoch_bound(rounds, epoch), rounds) + (d if epoch else 0)
+            bound += self._epoch_bound(rounds, epoch) + (d if epoch else 0)
             left -= rounds
             # All further epochs have the same length and rate.
             if epoch == EPOCHS - 1 and left >= rounds:
                 whole, left = divmod(left, rounds)
-                bound += whole * (min(self._epoch_bound(rounds, epoch), rounds) + d)
+                bound += whole * (self._epoch_bound(rounds, epoch) + d)
             epoch = min(epoch + 1, EPOCHS - 1)
         return min(bound, horizon) * self.effects.hi
 
     def _epoch_bound(self, rounds: int, epoch: int) -> float:
-        """Return the bound of Theorem 4 for `rounds` rounds of an epoch."""
-        rate = self._params.bases[epoch].learning_rate
-        return printed_bound(self._settings["base"], self.n_arms, self.max_delay, rounds, rate)
+        """Return the bound of Theorem 4 for `rounds` rounds of an epoch, for effects in [0, 1]; at most `rounds`."""
+        base = TsallisFTRL if self._settings["base"] == "tsallis" else Exp3
+        bandit = base(self.n_arms, learning_rate=self._params.bases[epoch].learning_rate)
+        return CompositeLossWrapper(bandit, max_delay=self.max_delay, seed=0).regret_bound(rounds)

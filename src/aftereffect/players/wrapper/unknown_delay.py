@@ -25,7 +25,7 @@ from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.base import Common, KernelPlayer, Limits
-from aftereffect.players.wrapper.certificate import printed_bound
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 
 class UnknownDelayParams(NamedTuple):
@@ -287,5 +287,5 @@ class UnknownDelayWrapper(KernelPlayer):
         K, T, g, alarm = self.n_arms, self._params.horizon, self._params.guess, self._params.false_alarm
         if d > g or theory.most_updates(g, T) == 0 or (alarm > 0.0 and not stochastic):
             return float(T * self.effects.hi)
-        bound = printed_bound("tsallis", K, g, T, theory.corollary_learning_rate(g, T))
+        bound = CompositeLossWrapper.tuned(K, max_delay=g, horizon=T, seed=0).regret_bound(T)
         return float(min(bound + alarm * T, T) * self.effects.hi)
