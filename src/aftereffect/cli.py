@@ -101,15 +101,11 @@ def compare(
 def blocks(
     max_delay: Annotated[int, typer.Option(help="d: how many rounds late an effect can arrive.")] = 2,
     coins: Annotated[str, typer.Option(help="The Boolean sequence, as zeros and ones.")] = FIGURE_1,
-    svg: Annotated[Path | None, typer.Option(help="Also write the diagram to this SVG file.")] = None,
 ) -> None:
     """Show in which rounds the wrapper draws, stays and updates. Without options: Figure 1 of the paper."""
-    from aftereffect.players.figure1 import read_coins, svg_diagram, text_diagram
+    from aftereffect.players.wrapper.coins import read_coins, text_diagram
 
-    sequence = read_coins(coins)
-    typer.echo(text_diagram(sequence, max_delay))
-    if svg is not None:
-        svg.write_text(svg_diagram(sequence, max_delay), encoding="utf-8")
+    typer.echo(text_diagram(read_coins(coins), max_delay))
 
 
 app.add_typer(study, rich_help_panel="Studies and histories")

@@ -1,7 +1,6 @@
 """The command line: the output of each command, and exit statuses of errors."""
 
 import tomllib
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -38,12 +37,6 @@ def test_blocks_of_another_sequence(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == expected
 
 
-def test_blocks_draws_a_file(tmp_path: Path) -> None:
-    target = tmp_path / "figure.svg"
-    assert run("blocks", "--svg", str(target)) == 0
-    assert ET.parse(target).getroot().tag == "{http://www.w3.org/2000/svg}svg"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -61,10 +54,10 @@ def test_bad_input_is_one_line_and_status_2(
     assert captured.err == f"aftereffect: {message}\n"
 
 
-def test_a_file_that_cannot_be_written_is_one_line_and_status_2(
+def test_a_file_that_cannot_be_read_is_one_line_and_status_2(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("blocks", "--svg", str(tmp_path / "missing" / "figure.svg")) == 2
+    assert run("backtest", str(tmp_path / "missing" / "history.csv")) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "No such file or directory" in error

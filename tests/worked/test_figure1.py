@@ -1,13 +1,9 @@
 """Figure 1 and Definition 1: the rows below are copied from the paper or computed by hand."""
 
-import re
-import xml.etree.ElementTree as ET
-from pathlib import Path
-
 import pytest
 
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.figure1 import read_coins, round_kinds, svg_diagram, text_diagram
+from aftereffect.players.wrapper.coins import read_coins, round_kinds, text_diagram
 
 COINS = list("10100001001000000100001")
 ROUNDS = [
@@ -55,39 +51,6 @@ def test_long_sequences_are_cut_into_lines() -> None:
     lines = text_diagram(read_coins("00100"), max_delay=1, rounds_per_line=3).split("\n")
     first = ["coins   0  0  1 |", "rounds  D  S  SU|", "needed  0  0  1 |", "summed     +  + |"]
     assert lines == [*first, "", "coins   0  0", "rounds  D  S", "needed", "summed"]
-
-
-def drawing(coins: str, max_delay: int) -> ET.Element:
-    return ET.fromstring(svg_diagram(read_coins(coins), max_delay))
-
-
-def found(root: ET.Element, kind: str) -> list[ET.Element]:
-    return [part for part in root.iter() if part.get("class") == kind]
-
-
-def test_the_drawing_says_what_the_paper_says() -> None:
-    root = drawing("".join(COINS), 2)
-    words = [part.text for part in root.iter() if part.tag.endswith("text") and not part.get("class")]
-    assert words[::2] == COINS
-    assert words[1::2] == ROUNDS
-    # Blocks of 8, 10 and 5 rounds; each shape covers 2d = 4 columns of coins beside the update round's own.
-    widths = [int(part.attrib["width"]) for part in found(root, "block")]
-    column = widths[0] // 8
-    assert widths == [8 * column, 10 * column, 5 * column]
-    shapes = [part.attrib["d"] for part in found(root, "needed")]
-    assert len(shapes) == 3
-    for shape in shapes:
-        assert [int(step) for step in re.findall(r"h(-\d+)", shape)] == [-column, -4 * column]
-
-
-def test_the_readmes_picture_is_the_one_drawn() -> None:
-    picture = Path(__file__).parents[2] / "docs" / "img" / "figure1.svg"
-    assert picture.read_text(encoding="utf-8") == svg_diagram(paper_coins(), max_delay=2)
-
-
-def test_the_drawing_leaves_the_last_block_open() -> None:
-    blocks = found(drawing("00100", 1), "block")
-    assert [part.tag.rpartition("}")[2] for part in blocks] == ["rect", "path"]
 
 
 @pytest.mark.parametrize("text", ["", "2", "1012", "1 0", "true"])

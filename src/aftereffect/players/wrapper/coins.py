@@ -1,4 +1,4 @@
-"""The Boolean sequence B of Algorithm 1, and its update rounds (Definition 1).
+"""The Boolean sequence B of Algorithm 1, its update rounds (Definition 1), and Figure 1 for any sequence.
 
 Round t is an update round if B_t = 1, the 2d coins before it are 0, and t ≥ 2d+1. The gap of a round with coin 1 is its
 distance from the previous round with coin 1, where round 0 counts as one. The update rounds are then the rounds with a
@@ -287,3 +287,61 @@ def restore_coins(state: Any, quiet: int, rounds_read: int) -> DrawnCoins | Give
             given.read(t)
         return given
     raise InvalidState(f"coins must be a bias with its position or a sequence, but got {checks.shown(state)}")
+
+
+# Figure 1.
+
+
+def read_coins(text: str) -> list[bool]:
+    """Return the Boolean sequence written as a string of the digits 0 and 1.
+
+    >>> read_coins("101")
+    [True, False, True]
+    """
+    if not text or set(text) - set("01"):
+        raise InvalidArgument(f"coins must be one or more of the digits 0 and 1, but got {checks.shown(text)}")
+    return [digit == "1" for digit in text]
+
+
+def round_kinds(coins: Iterable[bool], max_delay: int) -> list[str]:
+    """Return the kind of each round: "D" (draw) or "S" (stay), followed by "U" if it is an update round (Definition 1).
+
+    Round t updates if t >= 2d+1, b_t = 1 and the 2d coins before it are 0. It draws if t = 1 or t-1 updated.
+
+    >>> round_kinds([1, 0, 0, 1, 1, 0, 0], max_delay=1)
+    ['D', 'S', 'S', 'SU', 'D', 'S', 'S']
+    >>> round_kinds([1, 0, 1], max_delay=0)
+    ['DU', 'D', 'SU']
+    """
+    d = checks.integer("max_delay", max_delay, low=0)
+    b = list(coins)
+    ends = set(update_rounds(b, d))
+    return ["DS"[t > 1 and t - 1 not in ends] + "U" * (t in ends) for t in range(1, len(b) + 1)]
+
+
+def text_diagram(coins: Iterable[bool], max_delay: int, rounds_per_line: int = 23) -> str:
+    """Return Figure 1 as text: the coins, the kinds of rounds with `|` between blocks, and the basis of each update.
+
+    The row "needed" repeats the coins that Definition 1 requires for an update; "summed" marks the totals that are fed.
+
+    >>> print(text_diagram([1, 0, 0, 1, 1, 0, 0], max_delay=1))
+    coins   1  0  0  1 |1  0  0
+    rounds  D  S  S  SU|D  S  S
+    needed     0  0  1 |
+    summed        +  + |
+    """
+    b = list(coins)
+    kinds = round_kinds(b, max_delay)
+    needed, summed = [""] * len(b), [""] * len(b)
+    for t in update_rounds(b, max_delay):
+        needed[t - 2 * max_delay - 1 : t] = ["0"] * (2 * max_delay) + ["1"]
+        summed[t - max_delay - 1 : t] = ["+"] * (max_delay + 1)
+    rows = {"coins": [str(int(coin)) for coin in b], "rounds": kinds, "needed": needed, "summed": summed}
+    lines = []
+    for first in range(0, len(b), rounds_per_line):
+        here = range(first, min(first + rounds_per_line, len(b)))
+        for name, cells in rows.items():
+            row = (f"{cells[t]:2}" + ("|" if kinds[t].endswith("U") else " ") for t in here)
+            lines.append(f"{name:8}{''.join(row)}".rstrip())
+        lines.append("")
+    return "\n".join(lines[:-1])
