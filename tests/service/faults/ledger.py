@@ -37,7 +37,6 @@ class Ledger:
         self.units: dict[str, int] = {}
         # By name: the experiments asked for with a key, and their ids once they are acknowledged.
         self.made: dict[str, str | None] = {}
-        self.made_again = 0
         self.problems: list[str] = []
         self.acknowledged = 0
         self.refused: dict[int, int] = {}
@@ -51,7 +50,6 @@ class Ledger:
     def make(self, name: str, identity: str) -> None:
         """Note an experiment that was created for a key; the same key again must give the same one."""
         self.acknowledged += 1
-        self.made_again += self.made[name] is not None
         known = self.made[name] = self.made[name] or identity
         if known != identity:
             self.problems.append(f"doubled: {name!r} was created as {known}, and then as {identity}")

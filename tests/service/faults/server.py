@@ -121,8 +121,14 @@ class Server:
                 command, stdout=log, stderr=log, env=environment(), pass_fds=channels, cwd=self.folder
             )
 
-    async def start(self, patience: float = 60.0) -> float:
-        """Start, wait until /healthz is well, and return the seconds that took."""
+    async def start(self, patience: float = 600.0) -> float:
+        """Start, wait until /healthz is well, and return the seconds that took.
+
+        patience: most of it is for a first compilation, on a machine that does other things too.
+        """
+        if self.forked:
+            # It compiles once for all servers, which is no part of a start.
+            stem()
         begun = time.monotonic()
         self.spawn()
         while True:

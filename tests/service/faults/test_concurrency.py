@@ -23,14 +23,14 @@ async def together(servers: list[Server], ledger: Ledger, clients: int, acknowle
     try:
         await crowd.add(sharers=clients)
         crowd.go()
-        await progress(ledger, acknowledgements, patience=600.0)
+        await progress(ledger, acknowledgements)
         if servers[1:]:
             servers[0].kill()
-            await progress(ledger, acknowledgements // 2, patience=600.0)
+            await progress(ledger, acknowledgements // 2)
             await crowd.quiet()
             await servers[0].start()
             crowd.go()
-            await progress(ledger, acknowledgements // 2, patience=600.0)
+            await progress(ledger, acknowledgements // 2)
         await crowd.quiet()
         return [finding for server in servers for finding in await audit(server.port, ledger)]
     finally:
