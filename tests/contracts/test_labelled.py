@@ -13,7 +13,7 @@ from aftereffect.core import kernel
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.rounds import simulate_labelled
-from aftereffect.engines.workload import Outcome, Plan
+from aftereffect.engines.workload import Plan
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import random_split, randomly_delayed
 from aftereffect.losses.tables import Table, iid
@@ -84,30 +84,11 @@ def play(player: Any, losses: Losses, arms: list[int], rounds: int) -> list[Any]
     return played
 
 
-def same(first: Outcome, second: Outcome) -> None:
-    for name in ("losses", "pseudo", "updates", "arm_sums"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-    assert first.traces is not None
-    assert second.traces is not None
-    for a, b in zip(first.traces, second.traces, strict=True):
-        for x, y in zip(a, b, strict=True):
-            np.testing.assert_array_equal(x, y)
-
-
 def test_is_a_labelled_player(make: Make) -> None:
     player = make(seed=0)
     assert isinstance(player, LabelledPlayer)
     assert type(player.kernel()) in kernel.LABELLED
     assert repr(player).startswith(type(player).__name__ + "(")
-
-
-@pytest.mark.parametrize("rewards", [False, True])
-def test_the_compiled_engine_is_the_loop_bit_for_bit(make: Make, rewards: bool) -> None:
-    losses = late_rewards() if rewards else split_losses()
-    player = make(seed=0, **(REWARDS if rewards else {}))
-    compiled = simulate_labelled(plan_of(player, losses, 3, threads=2), player.kernel())
-    same(compiled, simulate_loop(plan_of(player, losses, 3)))
-    assert compiled.updates.min() > T - 200
 
 
 def test_the_interactive_player_is_a_run_and_charged_its_totals(make: Make) -> None:

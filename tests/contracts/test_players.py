@@ -19,13 +19,17 @@ COINS = [t % 17 in (0, 5, 12) for t in range(500)]
 REWARDS: dict[str, Any] = {"direction": "maximize", "low": -1.0, "high": 2.0}
 
 AROUND_ANY_BASE: dict[str, Around] = {
-    "wrapper, d=0": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=0.4, seed=seed),
     "wrapper, d=2": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=2, coins=0.2, seed=seed),
+    "naive": lambda base, seed: ae.Naive(base, seed=seed),
+}
+
+# Other settings of the same players, for which one base is enough.
+AROUND_ONE_BASE: dict[str, Around] = {
+    "wrapper, d=0": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=0, coins=0.4, seed=seed),
     "wrapper, given coins": lambda base, seed: ae.CompositeLossWrapper(base, max_delay=2, coins=COINS, seed=seed),
     "wrapper, rewards": lambda base, seed: ae.CompositeLossWrapper(
         base, max_delay=1, coins=0.3, seed=seed, out_of_range="clip", **REWARDS
     ),
-    "naive": lambda base, seed: ae.Naive(base, seed=seed),
     "naive, rewards": lambda base, seed: ae.Naive(base, seed=seed, **REWARDS),
 }
 
@@ -39,7 +43,7 @@ COIN_CLEAN: dict[str, Around] = {
     ),
 }
 
-# The kinds of bases with which each player above is tested; variants of one base would add nothing.
+# The kinds of bases with which each player of AROUND_ANY_BASE is tested; variants of one base would add nothing.
 BASES = ("tsallis", "exp3", "plain Python")
 
 # Rivals have their base in their own kernel, so one base is enough.
@@ -60,6 +64,9 @@ ROWS: dict[str, PlayerRow] = {
     f"{name}, {base}": PlayerRow(around(make, base), redraws=name.startswith("naive"), compiled=base != "plain Python")
     for name, make in AROUND_ANY_BASE.items()
     for base in BASES
+}
+ROWS |= {
+    name: PlayerRow(around(make, "tsallis"), redraws=name.startswith("naive")) for name, make in AROUND_ONE_BASE.items()
 }
 ROWS |= {
     name: PlayerRow(around(make, "exp3"), redraws=name == "LinearComposite")

@@ -111,13 +111,17 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def child(shared_cache: Path) -> Callable[..., Any]:
-    """child(code, *paths, cache=...): what subprocess needs to run Python code that finds this package."""
+    """child(code, *paths, cache=...): what subprocess needs to run Python code that finds this package.
 
-    def arguments(code: str, *paths: Path, cache: Path = shared_cache) -> dict[str, Any]:
+    cache: for compiled code; None: the one of this process, for what is compiled here too.
+    """
+
+    def arguments(code: str, *paths: Path, cache: Path | None = shared_cache) -> dict[str, Any]:
         package = Path(ae.__file__).resolve().parent.parent
         found = os.pathsep.join(str(path) for path in (*paths, package))
         # Written on the fly, edited within one second: byte code must not be trusted.
-        chosen = {"PYTHONPATH": found, "AFTEREFFECT_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": "1"}
+        chosen = {"PYTHONPATH": found, "PYTHONDONTWRITEBYTECODE": "1"}
+        chosen |= {} if cache is None else {"AFTEREFFECT_CACHE_DIR": str(cache)}
         return {"args": [sys.executable, "-c", code], "env": os.environ | chosen, "text": True}
 
     return arguments

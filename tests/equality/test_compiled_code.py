@@ -24,7 +24,7 @@ sim = ae.simulate(player, losses, runs=3, seed=5)
 print(sim.engine, *sim.updates, *sim.regret.round(9))
 """
 
-HEAVY = ("numba", "llvmlite", "matplotlib", "scipy", "pandas", "rich", "typer")
+HEAVY = ("numba", "llvmlite", "matplotlib", "scipy", "pandas", "polars", "httpx", "rich", "typer")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import theorems
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
 from aftereffect.studies.report import frames, sections
+from aftereffect.studies.report import page as page_module
 from aftereffect.studies.report.charts import COLOURS, MOST, Drawing, looks
 from aftereffect.studies.report.page import Page, Shaded, large
 from aftereffect.studies.report.sections import planned, write_report
@@ -51,6 +52,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def written(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report's page, with its figures beside it; nothing changes them."""
     return write_report(study(), results, tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(autouse=True)
+def quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Save figures in every format only where the files beside the page are looked at."""
+    if "written" not in request.fixturenames:
+        monkeypatch.setattr(page_module, "FORMATS", ("svg",))
 
 
 class Reader(HTMLParser):

@@ -60,38 +60,29 @@ CONSTRUCTORS: list[tuple[Call, str, Any, str]] = [
         (tsallis, "n_arms", bad, message)
         for bad, message in [
             (1, "n_arms must be at least 2, but got 1"),
-            (-5, "n_arms must be at least 2, but got -5"),
             (2.0, f"n_arms {WHOLE} 2.0"),
             (True, f"n_arms {WHOLE} True"),
-            ("3", f"n_arms {WHOLE} '3'"),
-            (None, f"n_arms {WHOLE} None"),
             (np.array([2, 3]), f"n_arms {WHOLE} array([2, 3])"),
         ]
     ),
-    (exp3, "learning_rate", NAN, f"learning_rate {FINITE} nan"),
     *(
         (tsallis, "learning_rate", bad, message)
         for bad, message in [
             (NAN, f"learning_rate {FINITE} nan"),
-            (INF, f"learning_rate {FINITE} inf"),
             ("1", f"learning_rate {FINITE} '1'"),
-            (None, f"learning_rate {FINITE} None"),
             (True, f"learning_rate {FINITE} True"),
-            (1j, f"learning_rate {FINITE} 1j"),
             (np.complex128(1 + 2j), f"learning_rate {FINITE} {np.complex128(1 + 2j)!r}"),
             (10**400, f"learning_rate {FINITE} 1" + "0" * 76 + "..."),
         ]
     ),
     (tsallis, "learning_rate", -1e-9, "learning_rate must be at least 0, but got -1e-09"),
     (exp3, "learning_rate", -1.0, "learning_rate must be greater than 0, but got -1.0"),
-    (exp3, "learning_rate", 0.0, "learning_rate must be greater than 0, but got 0.0"),
     (tuned, "max_delay", -1, "max_delay must be at least 0, but got -1"),
     (wrapper, "max_delay", -1, "max_delay must be at least 0, but got -1"),
     (wrapper, "max_delay", None, f"max_delay {WHOLE} None"),
     (tuned, "horizon", 0, "horizon must be at least 1, but got 0"),
     (tuned, "horizon", 1e6, f"horizon {WHOLE} 1000000.0"),
     (tuned, "base", "ucb", "base must be one of 'tsallis', 'exp3', but got 'ucb'"),
-    (tuned, "base", None, "base must be one of 'tsallis', 'exp3', but got None"),
     *(
         (make, name, bad, message)
         for make in (wrapper, tuned, naive)
@@ -150,24 +141,9 @@ METHODS: list[tuple[Call, Call, str]] = [
         for make in (tsallis, exp3, uniform)
         for call, message in [
             (lambda b: b.update(2, 0.5), "arm must be at most 1, but got 2"),
-            (lambda b: b.update(-1, 0.5), "arm must be at least 0, but got -1"),
-            (lambda b: b.update(0.0, 0.5), f"arm {WHOLE} 0.0"),
-            (lambda b: b.update(0, 1.5), "loss must be at most 1, but got 1.5"),
             (lambda b: b.update(0, -0.5), "loss must be at least 0, but got -0.5"),
-            (lambda b: b.update(0, NAN), f"loss {FINITE} nan"),
-            (lambda b: b.update(0, None), f"loss {FINITE} None"),
             (lambda b: b.regret_bound(-1), "n must be at least 0, but got -1"),
             (lambda b: b.regret_bound(1.0), f"n {WHOLE} 1.0"),
-        ]
-    ),
-    *(
-        (make, call, message)
-        for make in (wrapper, naive)
-        for call, message in [
-            (lambda p: p.tell(0.5), "tell must follow ask, but no round is open"),
-            (lambda p: p.fresh(-1), "seed must be at least 0, but got -1"),
-            (lambda p: p.fresh(0, -1), "run must be at least 0, but got -1"),
-            (lambda p: p.fresh(0, 1.5), f"run {WHOLE} 1.5"),
         ]
     ),
     (wrapper, lambda p: p.amend(1, 0.5), "round must have been reported before it is amended, but got 1"),

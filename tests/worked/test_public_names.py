@@ -42,20 +42,6 @@ def test_names_are_imported_from_where_type_checkers_find_them():
         assert getattr(ae, name) is getattr(home, name), name
 
 
-def test_names_that_need_an_extra_are_not_imported_with_the_package():
-    found = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "import sys, aftereffect; print([m for m in ('httpx', 'polars', 'numba') if m in sys.modules])",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout.strip() == "[]"
-
-
 WITHOUT_HTTPX = """
 import sys
 sys.modules["httpx"] = None
