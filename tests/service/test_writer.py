@@ -117,7 +117,7 @@ def test_loading_replays_less_than_the_interval_between_checkpoints(store_url, m
     with Store.open(store_url) as store:
         ids = [store.create({**MAIL, "seed": seed}).id for seed in range(4)]
         for t in range(1, 151):
-            store.perform_many([(i, c) for i in ids for c in (Ask(), Tell(t, 0.5))])
+            assert codes(store.perform_many([(i, c) for i in ids for c in (Ask(), Tell(t, 0.5))])) == [t] * 8
     replayed: dict[str, int] = {}
     replay = event_log.Loaded.replay
 
