@@ -93,6 +93,18 @@ def test_a_panel_shares_one_model_and_continues_after_a_restore():
     assert panel.ask().count(2) >= 3
 
 
+def test_a_table_with_missing_totals_is_learned_and_saved():
+    columns = {"round_column": "date", "arm_column": "campaign", "total_column": "sales", "unit_column": "store"}
+    table = ae.round_table(ae.load_example("stores"), **columns)
+    shops = ae.Panel(ae.LagPlayer(4, max_lag=10, direction="maximize", seed=1), n_units=12)
+    shops.player.learn(table.played, table.totals)
+    model = ae.LagModel(4, max_lag=10, direction="maximize", n_units=12)
+    model.learn(table.played, table.totals)
+    np.testing.assert_array_equal(shops.player.model.best, model.best)
+    twin = ae.restore(json.loads(json.dumps(shops.state())))
+    assert twin.ask() == shops.ask()
+
+
 def test_effects_that_wear_off_are_noticed_and_arms_take_turns():
     losses = ae.year(horizon=365, n_arms=4, seed=8, change="fatigue", noise=0.1)
     player = ae.LagPlayer(4, seed=1, **REWARDS)

@@ -399,17 +399,16 @@ class LagPlayer(KernelPlayer):
     def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float | None]]) -> None:
         """Learn from rounds that were not asked for: with another player, or without an arm (-1), as in a pause.
 
-        They count among the rounds that `correct` corrects. Not while a round is open.
+        A total that is None or NaN is missing. The rounds count among those that `correct` corrects. Not while a round
+        is open.
         """
         if self._open:
             raise OutOfTurn("tell must come before learn, but a round is open")
-        for row in arms:
-            for arm in row:
-                checks.integer("arm", arm, low=-1, high=self.n_arms - 1)
-        found = [[checked_total(total) for total in row] for row in totals]
-        if {len(row) for row in (*arms, *found)} - {self.n_units} or len(arms) != len(found):
+        played = [[checks.integer("arm", arm, low=-1, high=self.n_arms - 1) for arm in row] for row in arms]
+        found = [[math.nan if total != total else checked_total(total) for total in row] for row in totals]
+        if {*map(len, played), *map(len, found)} - {self.n_units} or len(played) != len(found):
             raise InvalidArgument(f"arms and totals must be rows of {self.n_units}, one per unit, for the same rounds")
-        self._record += [(list(row), values) for row, values in zip(arms, found, strict=True)]
+        self._record += list(zip(played, found, strict=True))
         self._learn_again()
 
     def correct(self, round: int, total: float | None, unit: int = 0) -> None:
