@@ -1,5 +1,6 @@
 """The command line: the output of each command, and exit statuses of errors."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -91,16 +92,17 @@ def test_compare_prints_every_player_with_what_it_needs(capsys: pytest.CaptureFi
         main(["compare", *sizes, "--spread", "fading"])
     assert done.value.code in (0, None)
     lines = capsys.readouterr().out.splitlines()
-    # A row has a name, then regret, error and time, then a dot for each thing the player needs: d, T, labels.
-    rows = {line[:25].strip(): line[25:].count("•") for line in lines if " s " in line and "±" not in line}
+    # A row has a name, then regret, error and time, then what the player needs.
+    found = (re.fullmatch(r" (.{24}).*\d\.\d\d s(.*)", line) for line in lines)
+    rows = {row[1].strip(): row[2].strip() for row in found if row}
     wanted = {
-        "wrapper, Tsallis FTRL": 2,
-        "wrapper, Tsallis-INF": 1,
-        "blinded bandit": 2,
-        "linear composite": 1,
-        "uniform play": 0,
-        "delayed Exp3": 3,
-        "QPM-D, UCB1": 2,
+        "wrapper, Tsallis FTRL": "d, T",
+        "wrapper, Tsallis-INF": "d",
+        "blinded bandit": "d, T, d ≤ 1",
+        "linear composite": "T, coefficients",
+        "uniform play": "",
+        "delayed Exp3": "d, T, labels",
+        "QPM-D, UCB1": "iid, labels",
     }
     assert {name: rows.get(name) for name in wanted} == wanted
     assert len(rows) == len(registry.COMPARED)

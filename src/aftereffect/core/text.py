@@ -3,7 +3,7 @@
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,18 +70,18 @@ def facts_table(facts: Mapping[str, str]) -> str:
     return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
 
 
-def printed_table(headings: Sequence[str], rows: Iterable[Sequence[str]], centre: Iterable[str] = ()) -> "Table":
+def printed_table(headings: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[str] = ()) -> "Table":
     """Return a table for a terminal, with names in the first column and numbers in the others.
 
-    centre: the headings of columns of marks. A row without entries separates those above it from those below.
+    words: the headings of further columns of text.
     """
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for k, heading in enumerate(headings):
-        side: Literal["left", "center", "right"] = "left" if not k else "center" if heading in centre else "right"
-        table.add_column(heading, justify=side, no_wrap=k > 0)
+        text = not k or heading in words
+        table.add_column(heading, justify="left" if text else "right", no_wrap=not text)
     for row in rows:
-        table.add_row(*row) if row else table.add_section()
+        table.add_row(*row)
     return table

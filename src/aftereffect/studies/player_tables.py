@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SPREADS = ("delays", "split", "fading")
-LAW = {"mean delay": "mean", "delay variance": "var", "coefficients": "all"}
+NEEDS = {
+    "max_delay": "d", "horizon": "T", "mean delay": "mean", "delay variance": "variance",
+    "coefficients": "coefficients", "stochastic losses": "iid", "short delay": "d ≤ 1",
+}  # fmt: skip
+"""What players need, in few words."""
 REASONS = {"short delay": "for delays of at most 1", "coefficients": "for known coefficients: --spread fading"}
 FIRST = 4
 """How many players the demo's chart has."""
@@ -70,21 +74,17 @@ def one_good_arm(
 
 
 def print_comparison(console: "Console", rows: Sequence[tuple[Contender, Simulation, float]]) -> None:
-    """Print each player's regret, time and assumptions within 80 columns; labelled players form a separate section."""
-    lines: list[list[str]] = []
-    for k, ((entry, settings), simulation, seconds) in enumerate(rows):
-        needs = entry.needs(settings)
+    """Print each player's regret, time and needs within 80 columns."""
+    lines = []
+    for (entry, settings), simulation, seconds in rows:
+        needs = [NEEDS[need] for need in entry.needs(settings)] + ["labels"] * entry.labelled
         numbers = (f"{simulation.mean_regret:,.0f}", f"{simulation.standard_error:,.0f}", f"{seconds:.2f} s")
-        law = "+".join(short for need, short in LAW.items() if need in needs)
-        d, T, iid = ("•" if need in needs else "" for need in ("max_delay", "horizon", "stochastic losses"))
-        if k and entry.labelled and not rows[k - 1][0][0].labelled:
-            lines.append([])
-        lines.append([entry.label(settings), *numbers, d, T, law, iid, "•" * entry.labelled])
-    marks = ("d", "T", "law", "iid", "labels")
-    console.print(printed_table(["player", "regret", "±", "time", *marks], lines, marks))
+        lines.append([entry.label(settings), *numbers, ", ".join(needs)])
+    console.print(printed_table(["player", "regret", "±", "time", "needs"], lines, ["needs"]))
     console.print(
-        "What each player must know or assume: d, the longest delay; T, the horizon; the law of delays; iid losses; "
-        "labels that say which round a loss comes from (not available under anonymous feedback)."
+        "What each player must know or assume: d, the longest delay; T, the horizon; mean, variance or coefficients of "
+        "the law of delays; iid losses; labels that say which round a loss comes from (not available under anonymous "
+        "feedback)."
     )
 
 
