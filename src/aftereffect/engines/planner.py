@@ -32,7 +32,7 @@ from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 GAP = 0.2
 """By how much the best arm is ahead in the worlds that are simulated; results are scaled to the gap that is given."""
-MOST_WORLDS, FEWEST = 12, 4
+MOST_WORLDS, FEWEST = 24, 8
 """How many worlds are simulated, fewer if they are large."""
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """The lengths of A/B tests, as shares of the rounds."""
@@ -40,7 +40,7 @@ WORTH = 0.5
 """A player is worth while if it brings this share of what knowing the best arm would, and not less than an A/B test."""
 LONGEST, LARGEST, MOST_ARMS = 10_000, 60_000, 50
 """The most rounds, rounds × units, and arms that are simulated."""
-DOUBLINGS, EFFORT = 3, 60_000
+DOUBLINGS, EFFORT = 3, 100_000
 """How far rounds and units are doubled to find out when a player is worth while; the effort of all worlds together."""
 
 
@@ -99,16 +99,39 @@ PLAYERS: dict[str, tuple[str, Callable[[Setting, Losses], Any]]] = {
 
 
 class Option(NamedTuple):
-    """A way to choose arms. gain: what it is expected to bring over an equal split; error: its standard error.
+    """A way to choose arms. gains: what it brings over an equal split, in each world; most: what the best arm would.
 
-    share: the gain over that of knowing the best arm. test_rounds: how long the A/B test lasts; None for a player.
+    test_rounds: how long the A/B test lasts; None for a player.
     """
 
     name: str
-    gain: float
-    error: float
-    share: float
+    gains: FloatArray
+    most: float
     test_rounds: int | None = None
+
+    @property
+    def gain(self) -> float:
+        """What it is expected to bring over an equal split."""
+        return float(self.gains.mean())
+
+    @property
+    def share(self) -> float:
+        """The gain over that of knowing the best arm."""
+        return self.gain / self.most
+
+    @property
+    def error(self) -> float:
+        """The standard error of the gain."""
+        return _error(self.gains)
+
+    def ahead_of(self, other: "Option") -> bool:
+        """Whether it brings more in the same worlds, by more than a standard error."""
+        apart = self.gains - other.gains
+        return float(apart.mean()) > _error(apart)
+
+
+def _error(values: FloatArray) -> float:
+    return float(values.std(ddof=1)) / math.sqrt(len(values))
 
 
 @dataclass(frozen=True)
@@ -133,9 +156,9 @@ class Forecast:
 
     @property
     def recommended(self) -> Option:
-        """The player, unless the lag model is better by more than two standard errors, or the A/B test than both."""
-        best = self.better if _ahead_of(self.better, self.player) else self.player
-        return self.test if _ahead_of(self.test, self.better) else best
+        """The player, unless the lag model brings more, or the A/B test more than both."""
+        best = self.better if self.better.ahead_of(self.player) else self.player
+        return self.test if self.test.ahead_of(self.better) else best
 
     @property
     def better(self) -> Option:
@@ -165,7 +188,7 @@ class Forecast:
         elif not self.worthwhile:
             first = f"This is too short to learn much: {name} is expected to bring {shares}."
         elif one is self.model:
-            first = f"Choose {name} instead, which has no guarantee: it is expected to bring {shares}."
+            first = f'Choose {name} instead (player "model"), which has no guarantee: it is expected to bring {shares}.'
         where = f" in {setting.n_units} units" if setting.n_units > 1 else ""
         gains = [f"{other} {amount(each.gain, 3)} ± {amount(2.0 * each.error, 2)}" for other, each in named]
         half = f"{amount(setting.half_life, 2)} {round}" + ("" if setting.half_life == 1.0 else "s")
@@ -264,7 +287,7 @@ def _first_worth(player: str, settings: Iterable[Setting]) -> tuple[Setting | No
             break
         last = setting
         found = _compared(setting, setting.worlds(FEWEST), player)
-        if found.player.share >= WORTH and found.player.gain >= found.test.gain:
+        if found.worthwhile:
             return setting, last
     return None, last
 
@@ -274,13 +297,17 @@ def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str)
     name, build = PLAYERS[player]
     most = np.array([setting.rounds * _ahead(setting, units).max() for units in worlds])
     gains = np.array([_player_gain(setting, build, units, i) for i, units in enumerate(worlds)])
-    tests = []
+    tests, lengths = [], []
     for n in sorted({max(setting.n_arms, math.ceil(share * setting.rounds)) for share in SHARES}):
         for hold in sorted({1, math.ceil(n / setting.n_arms)}):
-            tests.append((np.array([_test_gain(setting, units, n, hold) for units in worlds]), n))
-    best, n = max(tests, key=lambda pair: float(pair[0].mean()))
-    own, test = _option(name, gains, most), _option("an A/B test", best, most, n)
-    return Forecast(setting, float(most.mean()), own, test, len(worlds))
+            tests.append([_test_gain(setting, units, n, hold) for units in worlds])
+            lengths.append(n)
+    table, mean = np.array(tests), float(most.mean())
+    # The test of a world is the one that is best in all others: chosen in its own world, it would promise too much.
+    chosen = (table.sum(axis=1, keepdims=True) - table).argmax(axis=0)
+    best = table[chosen, np.arange(len(worlds))]
+    test = Option("an A/B test", best, mean, lengths[int(table.sum(axis=1).argmax())])
+    return Forecast(setting, mean, Option(name, gains, mean), test, len(worlds))
 
 
 def _ahead(setting: Setting, units: Sequence[Losses]) -> FloatArray:
@@ -311,15 +338,6 @@ def _test_gain(setting: Setting, units: Sequence[Losses], test_rounds: int, hold
         gain += float(ahead[arms].mean())
         panel.tell([stream.play(arm) for stream, arm in zip(streams, arms, strict=True)])
     return gain + (setting.rounds - test_rounds) * float(ahead[panel.ask()[0]])
-
-
-def _ahead_of(one: Option, other: Option) -> bool:
-    return one.gain > other.gain + 2.0 * math.hypot(one.error, other.error)
-
-
-def _option(name: str, gains: FloatArray, most: FloatArray, test_rounds: int | None = None) -> Option:
-    error = float(gains.std(ddof=1)) / math.sqrt(len(gains))
-    return Option(name, float(gains.mean()), error, float(gains.mean() / most.mean()), test_rounds)
 
 
 def _percent(share: float) -> str:
