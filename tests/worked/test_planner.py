@@ -67,27 +67,36 @@ def test_without_carry_over_many_rounds_make_the_default_player_worth_while() ->
 def test_the_lag_model_is_recommended_where_the_guarantee_takes_too_long() -> None:
     found = ae.plan(n_arms=2, rounds=150, max_delay=7, noise=0.4, player="advised")
     assert found.recommended is found.model
-    assert found.sentences("day")[0].startswith("Choose the lag model instead, which has no guarantee: it is expected")
+    first = 'Choose the lag model instead (player "model"), which has no guarantee: it is expected to bring'
+    assert found.sentences("day")[0].startswith(first)
     alone = ae.plan(n_arms=2, rounds=150, max_delay=7, noise=0.4)
-    assert (alone.player, alone.model) == (found.model, None)
+    assert alone.model is None
+    assert alone.player.gains.tolist() == found.model.gains.tolist()
     assert alone.sentences()[0].startswith("The lag model is worth while: it is expected to bring")
 
 
-def made(player: float, test: float, error: float = 0.0, most: float = 100.0, **more: object) -> Forecast:
-    own = Option("the player", player, error, player / most)
-    return Forecast(SETTING, most, own, Option("an A/B test", test, error, test / most, 12), 8, **more)
+SIGNS = np.array([[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0]])
+
+
+def made(player: float, test: float, spread: float = 0.0, most: float = 100.0, **more: object) -> Forecast:
+    """Gains in four worlds, with spreads of their own."""
+    own, other = player + spread * SIGNS[0], test + spread * SIGNS[1]
+    return Forecast(SETTING, most, Option("the player", own, most), Option("an A/B test", other, most, 12), 4, **more)
 
 
 def test_the_test_must_be_better_by_more_than_chance() -> None:
-    assert made(60.0, 61.0, error=1.0).worthwhile
-    margin = 2.0 * math.sqrt(2.0)
-    assert made(60.0, 60.01 + margin, error=1.0).recommended.name == "an A/B test"
-    model = Option("the lag model", 62.0, 1.0, 0.62)
-    assert made(60.0, 62.1, error=1.0, model=model).recommended.name == "the player"
-    assert made(10.0, 64.0, error=1.0, model=model).recommended is model
-    assert made(10.0, 66.0, error=1.0, model=model).recommended.name == "an A/B test"
+    # In the four worlds the test is ahead by 0, 2, -2 and 0 spreads more.
+    margin = math.sqrt(8.0 / 3.0) / 2.0
+    assert made(60.0, 59.99 + margin, spread=1.0).worthwhile
+    assert made(60.0, 60.01 + margin, spread=1.0).recommended.name == "an A/B test"
+    model = Option("the lag model", 62.0 + SIGNS[0], 100.0)
+    # The model has the spread of the player: it is ahead in every world.
+    assert made(60.0, 62.1, spread=1.0, model=model).recommended is model
+    assert made(61.99, 62.0, spread=20.0, model=model).recommended.name == "the player"
+    assert made(10.0, 66.0, spread=1.0, model=model).recommended.name == "an A/B test"
     assert not made(40.0, 30.0).worthwhile
     assert made(40.0, 30.0).sentences()[0].startswith("This is too short to learn much: the player is expected")
+    assert made(60.0, 61.0, spread=3.0).player.error == pytest.approx(3.0 * math.sqrt(4.0 / 3.0) / 2.0)
 
 
 def test_what_would_be_enough_is_said_or_how_far_was_looked() -> None:

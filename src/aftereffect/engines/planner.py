@@ -303,11 +303,18 @@ def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str)
             tests.append([_test_gain(setting, units, n, hold) for units in worlds])
             lengths.append(n)
     table, mean = np.array(tests), float(most.mean())
-    # The test of a world is the one that is best in all others: chosen in its own world, it would promise too much.
-    chosen = (table.sum(axis=1, keepdims=True) - table).argmax(axis=0)
-    best = table[chosen, np.arange(len(worlds))]
-    test = Option("an A/B test", best, mean, lengths[int(table.sum(axis=1).argmax())])
+    test = Option("an A/B test", chosen_elsewhere(table), mean, lengths[int(table.sum(axis=1).argmax())])
     return Forecast(setting, mean, Option(name, gains, mean), test, len(worlds))
+
+
+def chosen_elsewhere(table: FloatArray) -> FloatArray:
+    """Return in each world (a column) what the row brings that is best in all others; its own best promises too much.
+
+    >>> chosen_elsewhere(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([0., 0.])
+    """
+    rows = (table.sum(axis=1, keepdims=True) - table).argmax(axis=0)
+    return np.asarray(table[rows, np.arange(table.shape[1])])
 
 
 def _ahead(setting: Setting, units: Sequence[Losses]) -> FloatArray:
