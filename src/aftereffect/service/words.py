@@ -5,12 +5,13 @@ without a change to any store. Refusals state their rule where it is checked.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.certificate import Certificate
-from aftereffect.service.messages import Learned
-from aftereffect.service.settings import Design, duration
+from aftereffect.service.messages import Learned, Overview
+from aftereffect.service.settings import Design, ExperimentSettings, duration
 
 if TYPE_CHECKING:
     from aftereffect.service.experiment.learner import Rhythm
@@ -168,6 +169,52 @@ def _promise(design: Design, found: "Rhythm") -> list[str]:
     return lines
 
 
+class Waiting(NamedTuple):
+    """What an experiment waits for, in words. rank: the less, the sooner it needs a person. at: when the round is over.
+
+    late: how many rounds are over without a report. since: from which day on, in words; "" if none is late.
+    """
+
+    rank: int
+    at: str
+    words: str
+    late: int = 0
+    since: str = ""
+
+
+def waiting(view: Overview, now: str) -> Waiting:
+    """Return what an experiment waits for at this time."""
+    if view.state == "finished":
+        return Waiting(4, "", "nothing")
+    if view.state == "draft":
+        return Waiting(3, "", "its start")
+    what = f"round {view.round + 1:,} to be opened"
+    if view.open_round is not None:
+        what = f"the total of round {view.open_round:,}"
+    if view.state == "paused":
+        return Waiting(3, "", "resume" if view.open_round is None else f"{what}, then resume")
+    if view.due is None:
+        return Waiting(2, "", what)
+    at = view.due.at
+    behind = datetime.fromisoformat(now) - datetime.fromisoformat(at)
+    if behind < timedelta(0):
+        when = f", due on {day(view.due.date, now)}" if view.due.date else ""
+        return Waiting(1 if view.alarms else 2, at, f"{what}{when}")
+    late, since = behind // timedelta(days=view.round_length) + 1, day(at, now)
+    rest = f" ({late:,} rounds behind)" if late > 1 else ""
+    return Waiting(0, at, f"{what}, due since {since}{rest}", late, since)
+
+
+def day(date: str, now: str) -> str:
+    """Return a date in words, with the year if it is another one.
+
+    >>> day("2026-11-06", "2026-12-01T08:00:00Z"), day("2025-11-06T00:00:00Z", "2026-12-01T08:00:00Z")
+    ('6 November', '6 November 2025')
+    """
+    found = datetime.fromisoformat(date)
+    return f"{found.day} {found:%B}" + ("" if date[:4] == now[:4] else f" {found.year}")
+
+
 NOTHING_HEARD = "No total has been reported yet."
 
 
@@ -177,20 +224,33 @@ def no_model(settings: Design) -> str:
     return f"With {sizes} there is no model of more than {settings.model_rounds:,} rounds: nothing is said of effects."
 
 
-def learned(found: Learned, settings: Design) -> list[str]:
+def learned(found: Learned, settings: ExperimentSettings) -> list[str]:
     """Return what all totals say: which arm is best and how surely, how long effects last, what settling now costs."""
     if found.leader is None or found.difference is None:
         return ["Nothing can be compared yet: only one arm has been reported."]
-    lines = known(found, settings.direction, None if settings.player == "model" else settings.max_delay)
+    told, unit = None if settings.player == "model" else settings.max_delay, _unit(settings.measure)
+    lines = known(found, settings.direction, told, settings.measure)
     if found.loss_per_day is not None:
-        loss = amount(found.loss_per_day, digits=2) + " a day"
-        loss = "practically nothing" if negligible(found) else loss
+        loss = "practically nothing" if negligible(found) else f"{amount(found.loss_per_day, digits=2)}{unit} a day"
         lines.append(f"To settle on {found.leader} now is expected to lose {loss} against the best arm.")
     if found.gain is not None:
         whole, least, most = found.gain
-        better = f"{amount(abs(whole), digits=3)} {'better' if whole >= 0.0 else 'worse'} than an equal split"
+        better = f"{amount(abs(whole), digits=3)}{unit} {'better' if whole >= 0.0 else 'worse'} than an equal split"
         lines.append(f"So far {better} over the arms: between {amount(least, digits=3)} and {amount(most, digits=3)}.")
     return lines
+
+
+def _unit(measure: str | None) -> str:
+    return f" {measure}" if measure else ""
+
+
+def recommendation(found: Learned) -> str:
+    """Return which arm to settle on."""
+    if found.leader is None:
+        return "No arm can be recommended."
+    if found.sure in ("certain", "likely"):
+        return f"Settle on {found.leader}."
+    return f"It is open which arm is best; if you must choose, take {found.leader}."
 
 
 def negligible(found: Learned) -> bool:
@@ -206,7 +266,7 @@ def known(found: Learned, direction: str, max_delay: int | None, measure: str | 
     first, brings = found.arms[0], "brings most" if direction == "maximize" else "costs least"
     effect, low, high = first.effect
     more = "more" if effect >= 0.0 else "less"
-    by = f"{amount(abs(effect), digits=2)} ± {amount((high - low) / 2.0, digits=2)}{f' {measure}' if measure else ''}"
+    by = f"{amount(abs(effect), digits=2)} ± {amount((high - low) / 2.0, digits=2)}{_unit(measure)}"
     by += f" {more} than the mean of the arms"
     begin = {"certain": f"{first.arm} {brings}", "likely": f"{first.arm} probably {brings}"}
     sure = begin.get(found.sure, f"It is open which arm {brings}; {first.arm} leads")

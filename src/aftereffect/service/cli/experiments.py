@@ -247,8 +247,8 @@ def finish(experiment: Experiment = None, store: Store = DEFAULT_STORE, form: Fo
 def _change(verb: str, experiment: str | None, store: str, form: Format) -> None:
     with opened(store, form) as service:
         view = service.change(chosen(service, experiment), verb)
-        known = service.learned(view.id).sentences if verb == "finish" else []
-        show(form, view.data, [*output.changed(view), *known])
+        known = service.learned(view.id) if verb == "finish" else None
+        show(form, view.data, output.changed(view, known))
 
 
 def away(arm: args.Arm, store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:

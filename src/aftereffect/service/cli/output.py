@@ -17,6 +17,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ import typer
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.core.text import amount, counted
+from aftereffect.service import words
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import (
     Comparison,
@@ -238,25 +240,28 @@ def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
     return [*lines, *after]
 
 
-def changed(view: Overview) -> list[str]:
-    """Return the lines for a change of state."""
-    return [f"Experiment {view.name!r} is {view.state}."]
+def changed(view: Overview, known: Learned | None = None) -> list[str]:
+    """Return the lines for a change of state. known: what a finished experiment has learned."""
+    learned = [] if known is None else [words.recommendation(known), *known.sentences]
+    return [f"Experiment {view.name!r} is {view.state}.", *learned]
 
 
 def status(view: Overview, learned: Learned) -> list[str]:
-    """Return the lines of `status`: round, what is known of the arms, counts, alarms, guarantee."""
-    where = f"round {view.round}" + (", open: report it" if view.open_round is not None else "")
+    """Return the lines of `status`: what it waits for, what is known of the arms, counts, alarms, guarantee."""
+    waits = words.waiting(view, datetime.now(UTC).isoformat()).words
+    promise = view.guarantee
     rows = [[arm, f"{100 * view.probabilities[arm]:.1f}%", str(view.plays[arm])] for arm in view.arms]
     others = [f"{n} {word.replace('_', ' ')}" for word, n in view.counts.items() if n and word != "reports"]
     return [
-        f"{view.name} ({view.id}): {view.state}, {where}, {view.updates} updates",
+        f"{view.name} ({view.id}): {view.state}, round {view.round}, {counted(view.updates, "update")}",
+        *([] if view.state == "finished" else [f"It waits for {waits}."]),
         *columns(["arm", "probability", "plays"], rows),
         f"Reports: {', '.join([str(view.counts['reports']), *others])}",
         *([f"Away: {', '.join(view.away)}"] if view.away else []),
         *(f"Attention: {alarm}" for alarm in view.alarms),
         *learned.sentences,
         *([] if view.next_decision is None else [view.next_decision.words]),
-        *([] if view.guarantee is None else [f"Guarantee: {view.guarantee.sentence}"]),
+        *([f"Guarantee: {promise.sentence}"] if promise is not None and (promise.informative or promise.void) else []),
     ]
 
 

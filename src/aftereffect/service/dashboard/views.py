@@ -10,11 +10,10 @@ import re
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from fastapi import Query
 from fastapi.responses import HTMLResponse
@@ -234,58 +233,12 @@ def list_page(store: Store, may: Any, after: str, state: str, search: str = "") 
         except Corrupt:
             items.append({**item, "path": path_of(item["id"]), "damaged": True})
             continue
-        shown = {"path": path_of(view.id), "damaged": False, "waiting": waiting(view, store.now())}
+        shown = {"path": path_of(view.id), "damaged": False, "waiting": words.waiting(view, store.now())}
         items.append({**dict(view), **shown})
     items.sort(key=lambda item: (-1, "") if item["damaged"] else (item["waiting"].rank, item["waiting"].at))
     values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
     values |= {"search": search, "query": urllib.parse.urlencode({"state": wanted, "search": search})}
     return page("list.html", may, here="list", **values)
-
-
-class Waiting(NamedTuple):
-    """What an experiment waits for, in words. rank: the less, the sooner it needs a person. at: when the round is over.
-
-    late: how many rounds are over without a report. since: from which day on, in words; "" if none is late.
-    """
-
-    rank: int
-    at: str
-    words: str
-    late: int = 0
-    since: str = ""
-
-
-def waiting(view: Overview, now: str) -> Waiting:
-    """Return what an experiment waits for at this time."""
-    if view.state == "finished":
-        return Waiting(4, "", "nothing")
-    if view.state == "draft":
-        return Waiting(3, "", "its start")
-    what = f"round {view.round + 1:,} to be opened"
-    if view.open_round is not None:
-        what = f"the total of round {view.open_round:,}"
-    if view.state == "paused":
-        return Waiting(3, "", "resume" if view.open_round is None else f"{what}, then resume")
-    if view.due is None:
-        return Waiting(2, "", what)
-    at = view.due.at
-    behind = datetime.fromisoformat(now) - datetime.fromisoformat(at)
-    if behind < timedelta(0):
-        when = f", due on {day(view.due.date, now)}" if view.due.date else ""
-        return Waiting(1 if view.alarms else 2, at, f"{what}{when}")
-    late, since = behind // timedelta(days=view.round_length) + 1, day(at, now)
-    rest = f" ({late:,} rounds behind)" if late > 1 else ""
-    return Waiting(0, at, f"{what}, due since {since}{rest}", late, since)
-
-
-def day(date: str, now: str) -> str:
-    """Return a date in words, with the year if it is another one.
-
-    >>> day("2026-11-06", "2026-12-01T08:00:00Z"), day("2025-11-06T00:00:00Z", "2026-12-01T08:00:00Z")
-    ('6 November', '6 November 2025')
-    """
-    found = datetime.fromisoformat(date)
-    return f"{found.day} {found:%B}" + ("" if date[:4] == now[:4] else f" {found.year}")
 
 
 @dataclass(frozen=True)
@@ -329,7 +282,7 @@ def experiment_page(
         "path": path_of(view.id),
         "unit": unit,
         "open": open_rows(store, view),
-        "waiting": waiting(view, store.now()),
+        "waiting": words.waiting(view, store.now()),
     }
     return page(
         "experiment.html",

@@ -101,7 +101,9 @@ def unknown(id: str, reason: str) -> Learned:
     return Learned(experiment=id, reason=reason, sentences=[reason])
 
 
-def learned(id: str, settings: Design, seen: Record, own: Record, away: Sequence[str], total: float) -> Learned:
+def learned(
+    id: str, settings: ExperimentSettings, seen: Record, own: Record, away: Sequence[str], total: float
+) -> Learned:
     """Return what a record says. own: the rounds of the experiment itself; total: the sum of its totals."""
     reason = too_large(settings, seen)
     heard = sum(value is not None for row in seen.totals for value in row)

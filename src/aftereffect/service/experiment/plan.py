@@ -59,9 +59,8 @@ def forecast(design: Design, gap: float | None = None, noise: float | None = Non
     """Return what the player of a design is expected to bring; None if settings of this size are not simulated.
 
     gap, noise: guesses in the units of totals, by default a tenth of the range. Without a horizon it is that of a year.
+    Where nobody knows how long effects last, they last half as long as the model looks for them.
     """
-    if design.player == "model":
-        return None
     # Imported here because it is slow.
     from aftereffect.engines.planner import LARGEST, LONGEST, MOST_ARMS
 
@@ -74,7 +73,7 @@ def forecast(design: Design, gap: float | None = None, noise: float | None = Non
         n_arms=K,
         rounds=rounds,
         n_units=M,
-        max_delay=design.max_delay,
+        max_delay=design.longest_lag // 2 if design.player == "model" else design.max_delay,
         half_life=None if half_life is None else days(half_life) / design.round_length,
         gap=guess if gap is None else gap,
         noise=guess if noise is None else noise,
