@@ -253,7 +253,7 @@ def status(view: Overview, learned: Learned) -> list[str]:
     rows = [[arm, f"{100 * view.probabilities[arm]:.1f}%", str(view.plays[arm])] for arm in view.arms]
     others = [f"{n} {word.replace('_', ' ')}" for word, n in view.counts.items() if n and word != "reports"]
     return [
-        f"{view.name} ({view.id}): {view.state}, round {view.round}, {counted(view.updates, "update")}",
+        f"{view.name} ({view.id}): {view.state}, round {view.round}, {counted(view.updates, 'update')}",
         *([] if view.state == "finished" else [f"It waits for {waits}."]),
         *columns(["arm", "probability", "plays"], rows),
         f"Reports: {', '.join([str(view.counts['reports']), *others])}",
