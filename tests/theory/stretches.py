@@ -23,11 +23,11 @@ class Block(NamedTuple):
 class Mean(NamedTuple):
     """Means over coins and arms; arrays have an entry per arm to compare with. chance: 1.
 
-    regret: R_T. early: its part up to round d. drift: Σ ℓ°_t − ρ_t(I_{t−d}); stale: Σ ρ_t(I_{t−d}) − ρ_t(u), both
-    over rounds t > d. fresh: the base's regret over what it was fed, with the stretch open at T. void: the same over
-    stretches that a missing round voids. moved: S. base: what is certified, with v for an open stretch; virtual: with
-    an update at T for it. plug_in: Σ⟨ẑ, q⟩ − min L̂, with v for an open stretch. updates: their number before T.
-    squares: Σ v².
+    regret: R_T. early: its part up to round n₀ + d, n₀ the length of the opening. drift: Σ ℓ°_t − ρ_t(I_{t−d}); stale:
+    Σ ρ_t(I_{t−d}) − ρ_t(u), both over rounds t > n₀ + d. fresh: the base's regret over what it was fed, with the
+    stretch open at T. void: the same over stretches that a missing round voids. moved: S. base: what is certified, with
+    v for an open stretch; virtual: with an update at T for it. plug_in: Σ⟨ẑ, q⟩ − min L̂, with v for an open stretch.
+    updates: their number before T. squares: Σ v².
     """
 
     chance: Any
@@ -51,7 +51,10 @@ def arms_played(ends: list[int], blocks: tuple[Block, ...]) -> list[int]:
 
 
 class Play:
-    """components[t−1, s, i]; lo, hi, sign: the range, and −1 for rewards; missing: rounds without a report."""
+    """components[t−1, s, i]; lo, hi, sign: the range, and −1 for rewards; missing: rounds without a report.
+
+    opening: the arms of the rounds before the first block.
+    """
 
     def __init__(
         self,
@@ -65,11 +68,12 @@ class Play:
         missing: tuple[int, ...] = (),
         windows: bool = False,
         exact: bool = True,
+        opening: tuple[int, ...] = (),
     ) -> None:
         self.parts = np.asarray(components, dtype=float)
         self.T, self.d, self.K = self.parts.shape[0], self.parts.shape[1] - 1, self.parts.shape[2]
         self.beta, self.first_rate, self.lo, self.hi, self.sign = beta, first_rate, lo, hi, sign
-        self.missing, self.windows, self.exact = missing, windows, exact
+        self.missing, self.windows, self.exact, self.opening = missing, windows, exact, opening
         self.C = math.sqrt((2.0 - beta) / beta**2 + 2.0 * self.d / beta + self.d**2)
         self.h = 2.0 * (math.sqrt(self.K) - 1.0)
         # rho[t−1, i]: the total of round t when arm i is played throughout.
@@ -100,7 +104,7 @@ class Play:
                 if t >= 2 * d + 1 and coins[t] == 1 and not any(coins[t - 2 * d : t]):
                     yield t, tuple(range(t - d, t + 1))
                 continue
-            if t > d and not any(coins[t - d : t]):
+            if t > len(self.opening) + d and not any(coins[t - d : t]):
                 held.append(t)
             if held and coins[t] == 1:
                 yield t, tuple(held)
@@ -154,10 +158,10 @@ class Play:
         yield from play(0, 1.0, (), State((0.0,) * self.K, self.first_rate), np.zeros(4))
 
     def show(self, stretches: tuple[Fed, ...], ends: list[int], blocks: tuple[Block, ...], seen: Any) -> Any:
-        d, T = self.d, self.T
+        d, T, clean = self.d, self.T, self.d + len(self.opening)
         arms = arms_played([*ends, T], blocks)
         gained = self.sign * (self.totals(arms)[:, None] - self.rho)
-        old = np.array([self.rho[t - 1, arms[t - d - 1]] for t in range(d + 1, T + 1)])
+        old = np.array([self.rho[t - 1, arms[t - d - 1]] for t in range(clean + 1, T + 1)])
         fresh, void = np.zeros(self.K), np.zeros(self.K)
         for _, rounds in stretches:
             losses = self.feed(rounds, arms[: max((end for end in ends if end < rounds[0]), default=0)])[0]
@@ -173,9 +177,9 @@ class Play:
         return Mean(
             chance=1.0,
             regret=gained.sum(axis=0),
-            early=gained[:d].sum(axis=0),
-            drift=self.sign * (self.totals(arms)[d:] - old).sum(),
-            stale=self.sign * (old[:, None] - self.rho[d:]).sum(axis=0),
+            early=gained[:clean].sum(axis=0),
+            drift=self.sign * (self.totals(arms)[clean:] - old).sum(),
+            stale=self.sign * (old[:, None] - self.rho[clean:]).sum(axis=0),
             fresh=fresh,
             void=void,
             moved=moved,

@@ -82,7 +82,10 @@ class Advised(Play):
         self.F = self.C / (1.0 - beta) ** self.d
 
     def histories(self, stretches: Any) -> Any:
-        updates = [(t, rounds) for t, rounds in stretches if t <= self.T and self.heard(rounds)]
+        # The rounds of the opening are blocks of their own that are not fed.
+        first = len(self.opening)
+        fed = [(t, rounds) for t, rounds in stretches if t <= self.T and self.heard(rounds)]
+        updates = [*((t, ()) for t in range(1, first + 1)), *fed]
         ends = [t for t, _ in updates]
 
         def play(n: int, chance: float, blocks: Any, state: State, advice: Advice, seen: Any, gap: Any) -> Any:
@@ -113,7 +116,8 @@ class Advised(Play):
                 yield from play(n + 1, chance * q[arm], now, after, advice, seen + np.array(added_up), later)
 
         start = State((0.0,) * self.K, self.first_rate)
-        yield from play(0, 1.0, (), start, Advice((0.0,) * self.K), np.zeros(4), np.zeros(self.K))
+        played = tuple(Block(arm, start) for arm in self.opening)
+        yield from play(first, 1.0, played, start, Advice((0.0,) * self.K), np.zeros(4), np.zeros(self.K))
 
     def followed(self, n: int, ends: Any, blocks: Any, state: State, advice: Advice, costs: float) -> Advice:
         """Ask after n updates, before the next draw."""
@@ -190,6 +194,35 @@ def test_an_adviser_that_knows_coins_to_come_breaks_the_identity(d: int, T: int,
     assert mean.stale == pytest.approx(mean.fresh * honest.F, abs=TINY)
 
 
+@pytest.mark.parametrize("opening", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize(("d", "T", "beta"), [(0, 5, 0.5), (1, 6, 0.4), (2, 7, 1 / 3)])
+def test_an_opening_costs_no_more_than_its_rounds(d: int, T: int, beta: float, opening: Any) -> None:
+    """Theorem 2′, whatever is played there; (9) holds from the first clean round of the first block."""
+    parts = random_components(np.random.default_rng(d + T), T, d, 2)
+    parts[:, :, 0] *= 0.3
+    game, n0 = Advised(parts, beta, malicious, 2.0, 0.5, opening=opening), len(opening)
+    values = game.averages()
+    mean, (moved, limit, taken_back) = Mean(*values[:-3]), values[-3:]
+    assert mean.chance == pytest.approx(1.0)
+    assert (mean.early <= n0 + d + TINY).all()
+    assert mean.stale == pytest.approx(mean.fresh * game.F, abs=TINY)
+    certificate = n0 + d + d * (mean.moved + moved) + game.F * (mean.base + taken_back)
+    assert (mean.regret <= certificate + TINY).all()
+    assert (mean.regret <= n0 + d + d * mean.moved + game.F * (mean.base + limit) + TINY).all()
+    assert mean.regret.max() <= n0 + theory.stretch_worst_case(2, d, T - n0, beta, 0.3, advice=(2.0, 0.5))
+
+
+def test_clean_rounds_hold_nothing_of_the_opening() -> None:
+    """What is fed is what the block's arm brings alone; in the d rounds after the opening the total is another one."""
+    parts = random_components(np.random.default_rng(3), 8, 2, 2)
+    game = Advised(parts, 0.4, malicious, 2.0, 0.5, opening=(1, 0, 1))
+    arms = [1, 0, 1, 0, 0, 0, 0, 0]
+    mixed = np.flatnonzero(abs(game.totals(arms) - game.rho[:, 0]) > TINY) + 1
+    assert mixed.tolist() == [1, 2, 3, 4, 5]
+    fed = {t for stretches in game.schedules() for _, rounds in stretches for t in rounds}
+    assert fed == {6, 7, 8}
+
+
 def best_stop(game: Advised, u: int) -> float:
     """The largest mean, over stopping rules, of the regret against u minus the certificate of stopped runs."""
     d, beta, K = game.d, game.beta, game.K
@@ -199,18 +232,22 @@ def best_stop(game: Advised, u: int) -> float:
         """z: rounds since the last coin. arm: None after an update. seen: costs, and the mass moved by updates."""
         costs, moved = seen
         arms, totals = heard
-        if arm is None:
+        n0 = len(game.opening)
+        if arm is None and t >= n0:
             budget = game.first + game.share * (game.h * game.first_rate + costs)
             p = game.adviser(list(arms), np.array(totals), [])
             if p is not None:
                 advice = advice.towards(state.losses, state.rate, p, budget, d / game.F)
         here = -math.inf
         if t:
-            extra = d + theory.stopping_price(d, beta, None if arm is None else max(z - d, 0))
+            extra = min(t, n0) + d + theory.stopping_price(d, beta, None if arm is None else max(z - d, 0))
             base = game.h * game.first_rate + costs + advice.price()
             here = sum(totals) - always[t - 1] - extra - d * (moved + advice.moved) - game.F * base
         if t == game.T:
             return here
+        if t < n0:
+            now = (*arms, game.opening[t])
+            return max(here, after(t + 1, 0, None, (now, (*totals, arrives(game, now))), state, advice, seen))
         whole = state._replace(losses=added(state.losses, advice.A))
         onward, q = 0.0, distribution(whole.losses, state.rate)
         for a, coin in itertools.product(range(K) if arm is None else (arm,), (0, 1)):
@@ -230,13 +267,14 @@ def best_stop(game: Advised, u: int) -> float:
     return after(0, 0, None, ((), ()), State((0.0,) * K, game.first_rate), Advice((0.0,) * K), (0.0, 0.0))
 
 
+@pytest.mark.parametrize("opening", [(), (1, 1)])
 @pytest.mark.parametrize("adviser", [erratic, malicious])
 @pytest.mark.parametrize(("d", "T", "beta"), [(0, 5, 0.5), (1, 6, 0.5), (2, 6, 1 / 3)])
-def test_no_stopping_rule_exceeds_the_certificate(d: int, T: int, beta: float, adviser: Adviser) -> None:
-    """Theorem 4 of adaptive.md, with F·Π and the mass moved by steps, against the best rule by backward induction."""
+def test_no_stopping_rule_exceeds_the_certificate(d: int, T: int, beta: float, adviser: Adviser, opening: Any) -> None:
+    """Theorem 4 of adaptive.md, with F·Π, the mass moved by steps and the opening, by backward induction."""
     parts = random_components(np.random.default_rng(T), T, d, 2)
     parts[:, :, 0] *= 0.3
-    game = Advised(parts, beta, adviser, 8.0, 0.5)
+    game = Advised(parts, beta, adviser, 8.0, 0.5, opening=opening)
     assert max(best_stop(game, u) for u in range(2)) <= TINY
 
 

@@ -279,13 +279,92 @@ def test_the_lag_adviser_says_what_the_model_says() -> None:
         total = stream.play(arm)
         update = player.tell(total).update
         model.tell(arm, total)
+        update = update or t == player.opening
         if update and t >= again:
             judged, again = model.best**2, 1.02 * t
         if update and judged is not None:
             assert player.advice.advised == pytest.approx(judged / judged.sum())
             advised += 1
-    assert advised > 40
+    assert advised > 20
     assert player.advice.advised[2] > 0.95
+
+
+class Opener(Counter):
+    """Plays openings: arm 1, or what it is told to return."""
+
+    plays_opening = True
+
+    def __init__(self, says: Any = "usual") -> None:
+        self.says = says
+
+    def play(self, stream: Any) -> Any:
+        return [1] * self.setting.n_units if self.says == "usual" else self.says
+
+
+def test_an_opening_is_played_by_the_adviser_and_learned_from_by_it_alone() -> None:
+    adviser = Opener()
+    player: Any = ae.default_player(n_arms=3, max_delay=2, adviser=adviser, seed=8)
+    n0 = math.ceil(8.0 * player.factor)
+    assert player.opening == player.advice.opening == n0
+    assert player.worst_case(n0) == n0
+    plain = AdvisedWrapper(ae.MatchedTsallis(3), max_delay=2, adviser=Bad(None), seed=8)
+    assert plain.opening == 0
+    assert player.worst_case(n0 + 5000) == pytest.approx(n0 + plain.worst_case(5000))
+    rng = np.random.default_rng(1)
+    for t in range(1, n0 + 1):
+        assert player.ask() == 1
+        played = player.tell(None if t == 4 else float(rng.random()))
+        assert (played.draw, played.update) == (True, False)
+    assert adviser.heard == [0, n0 - 1, 0]
+    assert player.bandit.updates == 0
+    player.amend(3, 0.5)
+    assert adviser.corrected == [(3, 0.5, 0)]
+    certificate = player.certificate()
+    assert certificate.terms["opening"] == n0
+    assert certificate.terms["ends"] == 0.0
+    assert "opening" in str(certificate)
+    # From here on it is the player without an opening, whose coins and arms come from the same streams.
+    assert player.advice.given == 1
+    blocks = []
+    for _ in range(200):
+        player.ask(), plain.ask()
+        blocks.append(player.tell(0.5).update)
+        assert plain.tell(0.5).update == blocks[-1]
+        assert player.block_start - n0 == plain.block_start
+    assert sum(blocks) > 5
+    assert player.certificate().terms["ends"] == 2.0
+    player.amend(3, 0.25)
+    assert adviser.corrected[-1] == (3, 0.25, 0)
+    with pytest.raises(ae.OutOfTurn, match="has been closed"):
+        player.amend(n0 + 1, 0.5)
+
+
+@pytest.mark.parametrize(("says", "why"), [([3], "arm must be at most 2"), ([0, 1], "one per unit"), (None, "")])
+def test_if_an_opening_fails_all_arms_are_equally_likely(says: Any, why: str) -> None:
+    player: Any = AdvisedWrapper(ae.MatchedTsallis(3), max_delay=1, adviser=Opener(says), opening=300, seed=8)
+    arms = np.bincount(play(player, 300), minlength=3)
+    assert arms.min() > 70
+    assert player.advice.failed == (300 if why else 0)
+    assert why in player.advice.error
+
+
+def test_the_model_finds_the_best_arm_in_the_opening() -> None:
+    """A panel too; in words; and only where there is a guarantee and no prior."""
+    world = ae.spreads.random_split(ae.tables.iid(100, means=[0.2, 0.8], seed=1), max_delay=2, seed=2)
+    player: Any = ae.default_player(2, max_delay=2, adviser="lags", seed=4)
+    panel = ae.Panel(ae.default_player(2, max_delay=2, adviser="lags", seed=4), n_units=3)
+    stream, streams, arms, units = world.stream(), [world.stream() for _ in range(3)], [], []
+    for _ in range(90):
+        arms.append(player.ask())
+        player.tell(stream.play(arms[-1]))
+        units.append(panel.ask())
+        panel.tell([one.play(arm) for one, arm in zip(streams, units[-1], strict=True)])
+    assert np.mean(arms[45:]) < 0.1
+    assert np.mean(units[45:]) < 0.1
+    assert f"chooses the arms of {player.opening - 90} more rounds itself" in str(player.advice)
+    given = {"max_delay": 2, "adviser": "lags"}
+    assert AdvisedWrapper(ae.MatchedTsallis(2), coins=[0, 1] * 50, **given).opening == 0
+    assert ae.default_player(2, prior=ae.Prior([0.2, 0.4], updates=5), **given).opening == 0  # type: ignore[attr-defined]
 
 
 def test_an_advised_player_is_not_watched() -> None:
@@ -305,6 +384,10 @@ def test_bad_arguments_are_refused() -> None:
         make(budget=(1.0, -0.5))
     with pytest.raises(ae.InvalidArgument, match="floor must be at most 1"):
         make(floor=2.0)
+    with pytest.raises(ae.InvalidArgument, match=r"opening must be 0, unless .* but got 5"):
+        make(opening=5)
+    with pytest.raises(ae.InvalidArgument, match=r"opening must be 0, unless .* but got 5"):
+        make(adviser=Opener(), opening=5, coins=[0, 1])
     with pytest.raises(ae.InvalidArgument, match="probabilities must have shape"):
         make(adviser=ae.advisers.Opinion([0.5, 0.5]))
     for bad in ([0.0, 0.0, 0.0], [1.0, -0.5, 1.0]):

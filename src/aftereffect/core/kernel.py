@@ -60,6 +60,7 @@ An adviser (`AdviserKernel`), which proposes probabilities to an advised player 
     hear(params, n_arms, state, unit, arm, total)    every unit's arm and total in every round, units in order from 0;
                                                      a total of NaN means missing
     advise(params, n_arms, state, p) -> int          write the probabilities it proposes into p; 0 if it has no advice
+    play(params, n_arms, state, rng) -> int          the next unit's arm, in a round before the player's first block
 
 Two numbers of a player's state are for observers: state[DREW] is 1 if the latest `ask` drew a new arm, and
 state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.
@@ -137,6 +138,11 @@ class LabelledKernel(NamedTuple):
     tell_one: Callable[..., int]
 
 
+def first_arm(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Return arm 0, for advisers that are never asked to play."""
+    return 0
+
+
 class AdviserKernel(NamedTuple):
     """The functions of an adviser in kernel form."""
 
@@ -144,6 +150,7 @@ class AdviserKernel(NamedTuple):
     begin: Callable[..., None]
     hear: Callable[..., None]
     advise: Callable[..., int]
+    play: Callable[..., int] = first_arm
 
 
 class Registered(dict[type, Form]):
@@ -259,3 +266,4 @@ labelled_tell_one: Callable[..., int] = _generic(LABELLED, "tell_one", "labelled
 adviser_begin: Callable[..., None] = _generic(ADVISERS, "begin", "adviser_begin")
 adviser_hear: Callable[..., None] = _generic(ADVISERS, "hear", "adviser_hear")
 adviser_advise: Callable[..., int] = _generic(ADVISERS, "advise", "adviser_advise")
+adviser_play: Callable[..., int] = _generic(ADVISERS, "play", "adviser_play")

@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.core import checks, effects, kernel, saved
+from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
-from aftereffect.core.kernel import FloatState, IntState, helper
+from aftereffect.core.kernel import FloatState, IntState, WordState, helper
 from aftereffect.lags import kernels as lags
-from aftereffect.lags.kernels import LagParams
 from aftereffect.lags.model import checked_params
+from aftereffect.players import lag_player
+from aftereffect.players.base import limits_of
+from aftereffect.players.lag_player import LagPlayerParams
 
 __all__ = ["Adviser", "KernelAdviser", "Lags", "Learner", "Opinion", "Setting"]
 
@@ -45,6 +47,8 @@ class Adviser(Protocol):
 
     If a method raises an error, or what it advises is no distribution, the player goes on without it, and counts it.
 
+    plays_opening: whether it chooses the arms of the rounds before the first block itself, by `play`.
+
     >>> class Person(Adviser):
     ...     def advise(self):
     ...         return [0.7, 0.2, 0.1]
@@ -53,6 +57,15 @@ class Adviser(Protocol):
     >>> player.ask() in (0, 1, 2)
     True
     """
+
+    plays_opening: bool = False
+
+    def play(self, stream: WordState) -> Sequence[int] | None:
+        """Return the arm of each unit in a round of the opening, before the first block; None: equally likely ones.
+
+        stream: the player's stream of arms (`core/random.py`). It may draw from it here, but must not keep a copy.
+        """
+        return None
 
     def begin(self, setting: Setting) -> None:
         """Begin before round 1. Called once for every player or, if units share it, once more with their number."""
@@ -92,7 +105,7 @@ class KernelAdviser(Adviser):
 
     def begin(self, setting: Setting) -> None:
         """Begin before round 1."""
-        self._n_arms, self._params = setting.n_arms, self.form(setting)
+        self._n_arms, self._n_units, self._params = setting.n_arms, setting.n_units, self.form(setting)
         self._numbers = np.zeros(kernel.ADVISERS[type(self._params)].size(self._params, setting.n_arms))
         self._run(kernel.adviser_begin)
 
@@ -108,6 +121,14 @@ class KernelAdviser(Adviser):
         """Return the probabilities of the arms for the next block; None: no advice."""
         p = np.zeros(self._n_arms)
         return p if self._run(kernel.adviser_advise, p) else None
+
+    def play(self, stream: WordState) -> Sequence[int] | None:
+        """Return the arm of each unit in a round of the opening."""
+        words = np.zeros((2, 4), np.uint64)
+        words[random.ARMS] = stream
+        arms = [int(self._run(kernel.adviser_play, words)) for _ in range(self._n_units)]
+        stream[:] = words[random.ARMS]
+        return arms
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -270,49 +291,47 @@ FIRST, SOME = 5.0, 1.02
 """The number of rounds before the first advice, and by which factor it must grow for the model to be asked again."""
 WORN = -3.5
 """The test of age, in standard deviations, below which the model's assumption has failed: it advises nothing then."""
-# state of the lag adviser: the number of rounds at which to ask the model again, the latest advice, what
-# `lags.judge` writes, and the model.
+# state of the lag adviser: the number of rounds at which to ask the model again, the latest advice, and the state of a
+# LagPlayer, whose model hears every round.
 AGAIN, ADVICE = 0, 1
 
 
 class LagAdviceParams(NamedTuple):
-    """model: the lag model."""
+    """player: the player that chooses arms before the first block, and has the lag model."""
 
-    model: LagParams
+    player: LagPlayerParams
 
 
 @helper
-def model_at(n_arms: int) -> int:
+def model_at(params: LagAdviceParams, n_arms: int) -> int:
     """Return where the state of the model begins."""
-    return ADVICE + n_arms + lags.judgement_size(n_arms)
+    return int(ADVICE + n_arms + lag_player.model_at(params.player, n_arms))
 
 
 def lags_size(params: LagAdviceParams, n_arms: int) -> int:
     """Return the length of the state."""
-    return model_at(n_arms) + lags.size(params.model, n_arms)
+    return ADVICE + n_arms + lag_player.size(params.player, n_arms)
 
 
 def lags_begin(params: LagAdviceParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
-    for i in range(model_at(n_arms)):
-        state[i] = 0.0
     state[AGAIN] = FIRST
-    lags.begin(params.model, n_arms, state[model_at(n_arms) :])
+    kernel.player_begin(params.player, n_arms, state[ADVICE + n_arms :])
 
 
 def lags_hear(params: LagAdviceParams, n_arms: int, state: FloatState, unit: int, arm: int, total: float) -> None:
     """Let the model hear."""
-    lags.hear(params.model, n_arms, state[model_at(n_arms) :], unit, arm, total)
+    lags.hear(params.player.model, n_arms, state[model_at(params, n_arms) :], unit, arm, total)
 
 
 def lags_advise(params: LagAdviceParams, n_arms: int, state: FloatState, p: FloatState) -> int:
     """Propose the squared probability that each arm is best; the same for all if effects wear off while one is held."""
-    model, work = state[model_at(n_arms) :], state[ADVICE + n_arms :]
+    model, work = state[model_at(params, n_arms) :], state[ADVICE + n_arms + lag_player.judgement_at(params.player) :]
     if model[lags.ROUNDS] < FIRST:
         return 0
     if model[lags.ROUNDS] >= state[AGAIN]:
         state[AGAIN] = SOME * model[lags.ROUNDS]
-        lags.judge(params.model, n_arms, model, work)
+        lags.judge(params.player.model, n_arms, model, work)
         worn = work[lags.judgement_size(n_arms) - 1] < WORN
         for i in range(n_arms):
             best = work[2 * lags.KEEP + i]
@@ -322,7 +341,12 @@ def lags_advise(params: LagAdviceParams, n_arms: int, state: FloatState, p: Floa
     return 1
 
 
-kernel.register(LagAdviceParams, kernel.AdviserKernel(lags_size, lags_begin, lags_hear, lags_advise))
+def lags_play(params: LagAdviceParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+    """Choose the arm of the next unit as a LagPlayer does."""
+    return kernel.player_ask(params.player, n_arms, state[ADVICE + n_arms :], rng)
+
+
+kernel.register(LagAdviceParams, kernel.AdviserKernel(lags_size, lags_begin, lags_hear, lags_advise, lags_play))
 
 
 class Lags(KernelAdviser):
@@ -332,10 +356,12 @@ class Lags(KernelAdviser):
         totals, in rounds.
 
     It proposes the square of the probability that each arm is best, up to a factor: less doubt than it has, since the
-    player adds exploration of its own (docs/theory/advice.md, section 9). The older a round is, the less it counts, and
-    where predictions fail the model forgets; if effects wear off while an arm is held, it advises nothing. What becomes
-    known of a round after it has ended is not heard.
+    player adds exploration of its own (docs/theory/advice.md, section 9). In the opening it plans what to try, as a
+    `LagPlayer` does. The older a round is, the less it counts, and where predictions fail the model forgets; if effects
+    wear off while an arm is held, it advises nothing. What becomes known of a round after it has ended is not heard.
     """
+
+    plays_opening = True
 
     def __init__(self, max_lag: int | None = None, season: int | None = None) -> None:
         self.max_lag = None if max_lag is None else checks.integer("max_lag", max_lag, low=0)
@@ -346,7 +372,8 @@ class Lags(KernelAdviser):
         d = setting.max_delay
         longest = self.max_lag if self.max_lag is not None else max(2 * d, 14) if d else 0
         sizes = setting.n_arms, longest, self.season, 0, setting.direction, setting.n_units
-        return LagAdviceParams(checked_params(*sizes))
+        limits = limits_of(setting.effects, setting.max_delay + 1, "void")
+        return LagAdviceParams(LagPlayerParams(checked_params(*sizes), 0, limits, setting.n_units))
 
     @property
     def settings(self) -> dict[str, Any]:

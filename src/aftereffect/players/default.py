@@ -38,7 +38,8 @@ def default_player(
     prior: what is known about the arms; the player begins with these estimates.
     adviser: whose advice to follow within a budget: "lags", a model of every total, or an object with the methods of
         `aftereffect.advisers.Adviser`; None for none. Whatever it says, the bound is at most 1.5 times that without
-        advice, plus 8 times `factor`.
+        advice, plus 8 times `factor`. "lags" also plays the first rounds itself, as many as 8 times `factor` (see
+        `AdvisedWrapper`), which adds as much again.
 
     The other arguments are those of `CoinCleanWrapper`.
 

@@ -1,14 +1,17 @@
 """Algorithm 1 fed coin-clean rounds (`coin_clean.py`), which follows an adviser within a budget.
 
-    round        U D S S S S S U D          D draw, S stay, U update
-    adviser      h h h h h h h h h          hears every round
-                 a             a            advises after an update, before the next arm is drawn
+    round        O O O D S S S S S U D      O opening, D draw, S stay, U update
+    adviser      h h h h h h h h h h h      hears every round
+                 p p p                      plays the opening, if it knows how
+                     a             a        advises after it and after an update, before the next arm is drawn
 
-Whatever the adviser says, the worst case grows by the budget alone: with b = B₀ + c·R, where R bounds the base's
-regret, to (1 + c) times the base's part plus B₀ (docs/theory/advice.md).
+Whatever the adviser says, the worst case grows by the budget and the opening alone: with b = B₀ + c·R, where R bounds
+the base's regret, to (1 + c) times the base's part plus B₀, plus one for each round of the opening
+(docs/theory/advice.md).
 """
 
 import copy
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Never, Self, Unpack
@@ -22,22 +25,27 @@ from aftereffect.bandits.advice import Budget
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, kernel, saved
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import FloatState, WordState, helper
+from aftereffect.core.kernel import DREW, FloatState, WordState, helper
 from aftereffect.core.text import amount, counted
 from aftereffect.players import advisers
 from aftereffect.players import base as shared
 from aftereffect.players.advisers import Adviser, Setting
 from aftereffect.players.base import Common
 from aftereffect.players.protocol import PanelRound, Round
+from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
-from aftereffect.players.wrapper.kernels import CoinCleanParams
+from aftereffect.players.wrapper.coins import DrawnCoins
+from aftereffect.players.wrapper.kernels import PLACE, ROUND, CoinCleanParams
 
 BUDGET = (8.0, 0.5)
 FLOOR = 0.02
 
 
 class AdvisedParams(NamedTuple):
-    """player: the player in kernel form. memory_at, adviser_at: where the states of the steps and the adviser begin."""
+    """player: the player in kernel form. memory_at, adviser_at: where the states of the steps and the adviser begin.
+
+    opening: n₀, how many rounds the adviser plays before the first block.
+    """
 
     player: CoinCleanParams
     adviser: Any
@@ -45,6 +53,7 @@ class AdvisedParams(NamedTuple):
     memory_at: int
     adviser_at: int
     limits: shared.Limits
+    opening: int
 
 
 def advised_size(params: AdvisedParams, n_arms: int) -> int:
@@ -56,12 +65,19 @@ def advised_begin(params: AdvisedParams, n_arms: int, state: FloatState) -> None
     """Write the state before round 1."""
     kernel.player_begin(params.player, n_arms, state)
     kernel.adviser_begin(params.adviser, n_arms, state[params.adviser_at :])
-    consult(params, n_arms, state)
+    # As if the last round of the opening had a coin that is 1.
+    state[PLACE] = state[PLACE + 1] = params.opening
+    if params.opening == 0:
+        consult(params, n_arms, state)
 
 
 def advised_ask(params: AdvisedParams, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Begin a round."""
-    return kernel.player_ask(params.player, n_arms, state, rng)
+    """Begin a round, in the opening as the adviser plays it."""
+    if state[ROUND] >= params.opening:
+        return kernel.player_ask(params.player, n_arms, state, rng)
+    state[ROUND] += 1.0
+    state[DREW] = 1.0
+    return kernel.adviser_play(params.adviser, n_arms, state[params.adviser_at :], rng)
 
 
 def advised_tell(params: AdvisedParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
@@ -69,7 +85,7 @@ def advised_tell(params: AdvisedParams, n_arms: int, state: FloatState, rng: Wor
     told = kernel.player_tell(params.player, n_arms, state, rng, arm, total)
     if told >= 0:
         kernel.adviser_hear(params.adviser, n_arms, state[params.adviser_at :], 0, arm, total)
-    if told > 0:
+    if told > 0 or (told == 0 and state[ROUND] == params.opening):
         consult(params, n_arms, state)
     return told
 
@@ -97,6 +113,7 @@ class Advice(NamedTuple):
         negative (the term "advice" of a certificate).
     given, cut, silent, failed: how often advice was followed wholly or in part, followed in part only, not given, and
         not usable. error: the latest reason for that. slowest: the longest time that the adviser took, in seconds.
+    opening: how many more rounds the adviser plays itself, before the first block.
     """
 
     adviser: str
@@ -112,10 +129,13 @@ class Advice(NamedTuple):
     failed: int
     error: str
     slowest: float
+    opening: int
 
     def __str__(self) -> str:
         """Return the advice in words."""
-        if self.advised is None:
+        if self.opening:
+            text = f"{self.adviser} chooses the arms of {counted(self.opening, 'more round')} itself."
+        elif self.advised is None:
             text = f"{self.adviser} has given no advice yet."
         else:
             text = (
@@ -147,6 +167,9 @@ class AdvisedWrapper(CoinCleanWrapper):
     adviser: an object with the methods of `aftereffect.advisers.Adviser`. The player owns it; do not use it elsewhere.
     budget: (B₀, c). The worst case is (1 + c) times the base's part of that without advice, plus B₀ times `factor`.
     floor: no arm is advised less than that, unless the base alone would play it less.
+    opening: how many rounds the adviser plays itself, before the first block. The worst case grows by as many; effects
+        of the opening are not learned from. By default B₀ times `factor`, as much as B₀ adds, if the adviser plays
+        openings (`Lags` does), and 0 if not, if coins are given or the bandit has a prior.
     coins: as for CoinCleanWrapper, but by default β = 0.7/(d+1) if an effect of 0 is not a loss of 0.
     The other arguments are those of CoinCleanWrapper.
 
@@ -166,9 +189,9 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
 
     # Shorter blocks than without advice: the adviser learns from every round, and speaks once a block.
     SURPLUS = 0.7
-    __slots__ = ("_error", "_memory", "_slowest", "adviser", "budget", "floor")
+    __slots__ = ("_error", "_memory", "_slowest", "adviser", "budget", "floor", "opening")
     OWN_SAVED: tuple[str, ...] = (*CoinCleanWrapper.OWN_SAVED, "adviser", "advice")
-    COMMON = (*CoinCleanWrapper.COMMON, "budget", "floor")
+    COMMON = (*CoinCleanWrapper.COMMON, "budget", "floor", "opening")
 
     def __init__(
         self,
@@ -179,6 +202,7 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
         coins: Any = None,
         budget: Sequence[float] = BUDGET,
         floor: float = FLOOR,
+        opening: int | None = None,
         **common: Unpack[Common],
     ) -> None:
         super().__init__(bandit, max_delay=max_delay, coins=coins, **common)
@@ -191,9 +215,21 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
         self._error, self._slowest = "", 0.0
         self.adviser: Adviser = advisers.make(adviser)
         self.adviser.begin(self._setting())
+        able = self.adviser.plays_opening and self.update_probability is not None and self.factor < math.inf
+        usual = math.ceil(self.budget[0] * self.factor) if able and not bandit.prior_price else 0
+        self.opening = usual if opening is None else checks.integer("opening", opening, low=0)
+        if self.opening and not able:
+            rule = "opening must be 0, unless the adviser plays openings, coins are a bias and blocks can end"
+            raise InvalidArgument(f"{rule}, but got {self.opening}")
+        self._begin_blocks()
 
     def _setting(self) -> Setting:
         return Setting(self.n_arms, self.n_units, self.max_delay, self.direction, self.low, self.high)
+
+    def _begin_blocks(self) -> None:
+        """Let the coins begin after the opening."""
+        if isinstance(self.coins, DrawnCoins):
+            self.coins.begin_after(self.opening)
 
     def _limits(self) -> Budget:
         # Given coins have no bound, and no charge for the drift.
@@ -207,9 +243,22 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
 
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
-        if not self._round:
+        if not self._round and not self.opening:
             self._consult()
         return super().ask()
+
+    def _drawn_arms(self, stream: WordState) -> list[int]:
+        """Draw an arm for each unit; in the opening the adviser chooses, and if it fails, all are equally likely."""
+        arms = self._guarded(self._opening_arms, stream) if self._round < self.opening else None
+        return arms or super()._drawn_arms(stream)
+
+    def _opening_arms(self, stream: WordState) -> list[int] | None:
+        given = self.adviser.play(stream)
+        if given is None:
+            return None
+        if len(given) != self.n_units:
+            raise InvalidArgument(f"arms must be {self.n_units}, one per unit, but got {checks.shown(given)}")
+        return [checks.integer("arm", arm, low=0, high=self.n_arms - 1) for arm in given]
 
     def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the open round (None: missing) and end the round."""
@@ -230,10 +279,15 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
         super().amend(round, total, unit)
         self._guarded(self.adviser.correct, round, self._windows[unit].read(total)[0], unit)
 
+    def _learned_from(self, round: int) -> bool:
+        # Nothing is learned from the opening, so the adviser alone hears its corrections.
+        return round > self.opening and super()._learned_from(round)
+
     def _listen(self, totals: Sequence[float | None], update: bool) -> None:
         """Let the adviser hear a round and, after an update, follow it."""
         self._guarded(self.adviser.hear, self._arms, totals)
-        if update:
+        self._draw_next = self._draw_next or self._round <= self.opening
+        if update or self._round == self.opening:
             self._consult()
 
     def _consult(self) -> None:
@@ -304,15 +358,23 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
             failed=self._count(advice.FAILED),
             error=self._error,
             slowest=self._slowest,
+            opening=max(self.opening - self.rounds_played, 0),
         )
 
     def worst_case(self, horizon: int) -> float:
         """Return a bound on R_T in units of hi − lo, which may exceed T, whatever the adviser says."""
         bandit, beta = self.certified_base()
-        sizes = self.n_arms, self.max_delay, horizon
+        if horizon <= self.opening:
+            return float(horizon)
+        sizes = self.n_arms, self.max_delay, horizon - self.opening
         first, share = self.budget
         bound = theory.stretch_worst_case(*sizes, beta, bandit.first_rate, bandit.growth, advice=(first, share))
-        return bound + self.factor * bandit.prior_price if bandit.prior_price else bound
+        return self.opening + bound + (self.factor * bandit.prior_price if bandit.prior_price else 0.0)
+
+    def prices(self) -> certificates.Prices:
+        """Return the factors of the terms of a certificate (docs/theory/advice.md, section 5)."""
+        T, n0 = self.rounds_played, self.opening
+        return super().prices()._replace(ends=min(self.max_delay, max(T - n0, 0)), opening=min(n0, T))
 
     def kernel(self) -> Any:
         """Return the player in kernel form; None if its adviser has none."""
@@ -321,17 +383,19 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
             return None
         player = super().kernel()
         memory_at = shared.block_size(player, self.n_arms)
-        return AdvisedParams(
-            player, adviser, self._limits(), memory_at, memory_at + len(self._memory), player.limits
-        )
+        places = memory_at, memory_at + len(self._memory)
+        return AdvisedParams(player, adviser, self._limits(), *places, player.limits, self.opening)
 
     @classmethod
     def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
         # The caller replaces the adviser, as it does the coins.
-        return cls(inside, **settings, adviser=Silent(), coins=(), seed=seed)
+        made = cls(inside, **{**settings, "opening": 0}, adviser=Silent(), coins=(), seed=seed)
+        made.opening = checks.integer("opening", settings.get("opening"), low=0)
+        return made
 
     def _begin_run(self, template: Self, seed: int, run: int) -> None:
         super()._begin_run(template, seed, run)
+        self._begin_blocks()
         self.adviser = copy.deepcopy(template.adviser)
         self.adviser.begin(self._setting())
 
@@ -355,4 +419,3 @@ way there. If all of it is wrong, that adds 2.76 to the bound on the expected re
 
 class Silent(Adviser):
     """An adviser that never says anything."""
-

@@ -35,7 +35,7 @@ class Certificate(NamedTuple):
         (rounds observed but not yet fed), missing (windows and stretches that are void because a report is missing;
         a report that arrives before its block ends costs nothing). If there is a prior: prior. If totals were corrected
         after their block had ended: corrections, which may be negative. If advice is followed: advice, its price if it
-        were withdrawn now, which may be negative too.
+        were withdrawn now, which may be negative too; and opening, the rounds that the adviser played.
     worst_case: a bound for all losses, which does not depend on the run; it requires that no report is missing, and
         that none is corrected after its block has ended.
     trivial: the largest possible regret.
@@ -95,7 +95,7 @@ class Prices(NamedTuple):
 
     ends: the term "ends". moved: the factor of the probability mass moved. regret: the factor of the base's regret.
     open_stretch: the term "open stretch" divided by `regret`. missing: the factor of the number of void windows.
-    worst_case: the worst case. stopping: the terms "ends" and "open stretch" at a stopping time.
+    worst_case: the worst case. stopping: the terms "ends" and "open stretch" at a stopping time. opening: that term.
     """
 
     ends: float
@@ -105,6 +105,7 @@ class Prices(NamedTuple):
     missing: float
     worst_case: float
     stopping: float
+    opening: float = 0.0
 
 
 def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
@@ -130,6 +131,8 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
         terms["prior"] = factor * bandit.prior_price
     if player.corrections is not None:
         terms["corrections"] = factor * player.corrections
+    if prices.opening:
+        terms["opening"] = prices.opening
     if player.advice_prices is not None:
         terms["advice"] = factor * player.advice_prices[0]
     terms = {name: M * width * term for name, term in terms.items()}

@@ -188,6 +188,10 @@ class DrawnCoins:
         """Return coins of the same bias, drawn from another stream."""
         return DrawnCoins(self.bias, self._quiet, rng)
 
+    def begin_after(self, rounds: int) -> None:
+        """Begin after so many rounds without coins; the last of them counts as a coin that is 1."""
+        self._place[:2] = self._known = rounds
+
     def kernel(self) -> Coins:
         """Return the coins in kernel form."""
         return self._table

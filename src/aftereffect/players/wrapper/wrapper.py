@@ -23,6 +23,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random, saved
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
+from aftereffect.core.kernel import WordState
 from aftereffect.players import base as shared
 from aftereffect.players.base import BanditPlayer, Common, limits_of
 from aftereffect.players.protocol import PanelRound, Round
@@ -199,7 +200,7 @@ class BlockWrapper(BanditPlayer):
                 warnings.warn(text, AftereffectWarning, stacklevel=2)
             # Draw from a copy of the stream, so that an error from the bandit or the coins changes nothing.
             ahead = self._arm_words()
-            arms = [shared.draw_arm(self.bandit, ahead) for _ in self._windows]
+            arms = self._drawn_arms(ahead)
             self._measured = self.coins.read(t)
             self._arm, self._arms, self._arm_stream = arms[0], arms, ahead
             self._block_start = t
@@ -209,6 +210,10 @@ class BlockWrapper(BanditPlayer):
         self._drawn, self._round = draw, t
         self._open = True
         return self._arm
+
+    def _drawn_arms(self, stream: WordState) -> list[int]:
+        """Draw an arm for each unit."""
+        return [shared.draw_arm(self.bandit, stream) for _ in self._windows]
 
     def ask_units(self) -> list[int]:
         """Return the arm of each unit in this round; the same until `tell_units`."""
@@ -278,12 +283,16 @@ class BlockWrapper(BanditPlayer):
         round = checks.integer("round", round, low=1)
         if round > self.rounds_played:
             raise OutOfTurn(f"round must have been reported before it is amended, but got {round}")
-        if round < self._block_start or self._draw_next:
+        if self._learned_from(round):
             raise OutOfTurn(
                 f"round must be in the open block, but the block of round {round} has been closed and learned from"
             )
         value, counts = window.read(total)
         window.put(round, value, counts._replace(amended=counts.amended + 1))
+
+    def _learned_from(self, round: int) -> bool:
+        """Return whether the block of an earlier round has been closed."""
+        return round < self._block_start or self._draw_next
 
     def correct(
         self, *, arm: int, probability: float, measured: int, was: float, now: float, unit: int = 0, units: int = 1
