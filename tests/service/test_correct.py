@@ -207,7 +207,7 @@ def test_the_page_says_that_a_total_is_void_and_offers_the_correction(call):
     form = get(call, f"{path}/correct")
     fields = {tag["name"]: tag.get("value", "") for tag in form.all("input") if tag.get("type") != "radio"}
     assert (fields["high"], fields["length"], fields["source"], fields["name"]) == ("1", "1", old, "Mail (corrected)")
-    given = {**fields, "arms": "letter\r\nemail", "units": "", "carry": "rounds", "high": "100", "draft": ""}
+    given = {**fields, "arms": "letter\r\nemail", "units": "", "carry": "max_delay", "high": "100", "draft": ""}
     sent = post(call, "/experiments/new", given)
     new = call.store.experiment(identity(sent.headers["location"].partition("?")[0]))
     assert (new.high, new.round, new.counts["void"], new.seed) == (100.0, 2, 0, 7)
