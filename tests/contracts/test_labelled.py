@@ -1,16 +1,14 @@
 """The contract of labelled players: order of calls, reports in any order or lost, equal results of the engines."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-import aftereffect as ae
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core import kernel
-from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
+from aftereffect.core.errors import InvalidArgument, InvalidTotal, OutOfTurn
 from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.rounds import simulate_labelled
 from aftereffect.engines.workload import Plan
@@ -113,30 +111,6 @@ def test_run_0_is_the_player_with_that_seed(make: Make) -> None:
     play(make(seed=9), losses, arms[0], 100)
     play(make(seed=1).fresh(9), losses, arms[1], 100)
     assert arms[0] == arms[1]
-
-
-def test_goes_on_from_a_saved_state(make: Make) -> None:
-    losses = split_losses()
-    player = make(seed=5)
-    arms: list[int] = []
-    play(player, losses, arms, 40)
-    player.ask()
-    twin = ae.restore(json.loads(json.dumps(player.state(), allow_nan=False)))
-    assert type(twin) is type(player)
-    assert twin.state() == player.state()
-    assert twin.outstanding == player.outstanding
-    copied = list(arms)
-    assert play(player, losses, arms, 60) == play(twin, losses, copied, 60)
-    assert arms == copied
-    assert twin.state() == player.state()
-
-
-def test_a_state_that_was_altered_is_refused(make: Make) -> None:
-    player = make(seed=5)
-    player.ask()
-    state = player.state()
-    with pytest.raises(InvalidState, match="digest must match the fields"):
-        type(player).from_state(state | {"outstanding": []}, player.inside)
 
 
 def test_asks_the_same_arm_until_told(make: Make) -> None:

@@ -52,7 +52,8 @@ def test_copies_go_on_alike_and_share_nothing(make: Make) -> None:
     play(player, losses, arms, 40)
     for _ in range(2):  # before ask, then in the middle of the round
         before, state = list(arms), player.state()
-        twins = [copy.deepcopy(player), pickle.loads(pickle.dumps(player)), ae.restore(player.state())]
+        restored = ae.restore(json.loads(json.dumps(player.state(), allow_nan=False)))
+        twins = [copy.deepcopy(player), pickle.loads(pickle.dumps(player)), restored]
         told = [play(twin, losses, list(before), 60) for twin in twins]
         assert [type(twin) for twin in twins] == [type(player)] * 3
         assert player.state() == state

@@ -47,8 +47,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "given coins": {"max_delay": 2, "coins": COINS},
     "rewards": {"max_delay": 1, "coins": 0.3, "out_of_range": "clip", **REWARDS},
 }
-ROWS = [(base, settings, units) for base in BASES for settings in SETTINGS for units in (1, 3)]
-ROWS += [("coin-clean", settings, units) for settings in SETTINGS for units in (1, 3)]
+ROWS = [(base, settings, units) for base in ("tsallis", "coin-clean") for settings in SETTINGS for units in (1, 3)]
+ROWS += [(base, "d=2", 3) for base in BASES if base != "tsallis"]
 each_row = pytest.mark.parametrize(("base", "settings", "units"), ROWS)
 
 

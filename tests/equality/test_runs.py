@@ -90,15 +90,6 @@ def test_run_r_is_the_copy_with_its_streams(name: str, losses: ae.Losses) -> Non
     assert sim.regret[4] == pytest.approx(losses.regret(arms), rel=1e-8)
 
 
-@pytest.mark.parametrize("engine", ["blocks", "rounds", "loop"])
-def test_the_template_stays_as_it_was(engine: str, losses: ae.Losses) -> None:
-    player = players()["blocks"]
-    before = player.state()
-    first = ae.simulate(player, losses, runs=3, engine=engine)
-    assert player.state() == before
-    same(first, ae.simulate(player, losses, runs=3, engine=engine), 3)
-
-
 @pytest.mark.parametrize("engine", ["auto", "blocks", "rounds", "loop"])
 def test_a_played_template_is_refused(engine: str, losses: ae.Losses) -> None:
     player = players()["blocks"]

@@ -1,6 +1,5 @@
 """`DoublingWrapper`: its epochs are runs of the tuned wrapper, in every engine."""
 
-import json
 import math
 from typing import Any
 
@@ -76,9 +75,8 @@ def test_what_lingers_from_an_epoch_is_in_no_window() -> None:
     assert set(losses) == {0.0}
 
 
-@pytest.mark.parametrize("base", ["tsallis", "exp3"])
-def test_rounds_equal_loop_bit_for_bit(base: str) -> None:
-    player = DoublingWrapper(3, max_delay=2, base=base, first_horizon=50)
+def test_rounds_equal_loop_bit_for_bit_with_the_other_base() -> None:
+    player = DoublingWrapper(3, max_delay=2, base="exp3", first_horizon=50)
     losses = split(3, 2, 800)
     settings: dict[str, Any] = {"runs": 2, "seed": 4, "trace": True}
     exact, quick = (ae.simulate(player, losses, engine=e, **settings) for e in ("loop", "rounds"))
@@ -92,28 +90,6 @@ def test_rounds_equal_loop_bit_for_bit(base: str) -> None:
         # Epochs begin at 51, 151, 351 and 751, each with a new block.
         assert {51, 151, 351, 751} <= set(a.starts.tolist())
     assert ae.simulate(player, losses, runs=2, seed=4).engine == "rounds"
-
-
-def test_a_saved_player_goes_on_bit_for_bit() -> None:
-    stream = split(3, 2, 400).stream()
-    player = DoublingWrapper(3, max_delay=2, first_horizon=30, seed=9)
-    for t in range(400):
-        if t in (0, 29, 30, 95, 233):
-            text = json.dumps(player.state(), allow_nan=False)
-            twin = DoublingWrapper.from_state(json.loads(text), 3)
-            assert json.dumps(twin.state()) == text
-            player.ask()
-            twin.ask()
-            total = stream.play(player.ask())
-            assert twin.tell(total) == player.tell(total)
-            player = twin
-        else:
-            player.tell(stream.play(player.ask()))
-    whole = DoublingWrapper(3, max_delay=2, first_horizon=30, seed=9)
-    stream = split(3, 2, 400).stream()
-    for _ in range(400):
-        whole.tell(stream.play(whole.ask()))
-    assert whole.state() == player.state()
 
 
 def test_rewards_are_losses_flipped() -> None:

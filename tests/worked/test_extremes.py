@@ -38,11 +38,3 @@ def test_a_half_life_without_end_asks_for_a_delay():
     with pytest.raises(InvalidArgument, match="half_life without max_delay must be at most 1e"):
         ae.spreads.geometric([[0.5, 0.5]], half_life=1e9)
     assert ae.spreads.geometric([[0.5, 0.5]], half_life=1e9, max_delay=3).max_delay == 3
-
-
-def test_many_checkpoints_equal_the_loop():
-    losses = ae.spreads.random_split(ae.tables.iid(400, means=[0.4, 0.6], seed=1), max_delay=9, seed=2)
-    player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=9, horizon=400)
-    blocks, loop = (ae.simulate(player, losses, runs=4, engine=e, checkpoints=400) for e in ("blocks", "loop"))
-    assert blocks.regrets.shape == (4, 400)
-    np.testing.assert_allclose(blocks.regrets, loop.regrets, rtol=0, atol=1e-10)

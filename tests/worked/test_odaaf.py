@@ -1,6 +1,5 @@
 """`ODAAF`: play against numbers by hand and a slow implementation; saved states; the input that it refuses."""
 
-import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -188,23 +187,6 @@ def test_engines_agree_bit_for_bit() -> None:
                 np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("make", PLAYERS, ids=NAMES)
-def test_saved_in_mid_run_it_goes_on(make: Callable[..., Any]) -> None:
-    player = make()
-    stream = ae.spreads.anonymous_iid(6000, means=[0.3, 0.5, 0.6], delay_law=("uniform", 0, 5), seed=6).stream()
-    for _ in range(1500):
-        player.tell(stream.play(player.ask()))
-    player.ask()
-    state = json.loads(json.dumps(player.state()))
-    twin = type(player).from_state(state, state["inside"])
-    assert repr(twin) == repr(player)
-    for _ in range(3000):
-        total = stream.play(player.ask())
-        assert twin.ask() == player.ask()
-        assert twin.tell(total) == player.tell(total)
-    assert twin.state() == player.state()
-
-
 GOOD: dict[str, Any] = {"horizon": 1000, "mean_delay": 2.0}
 
 
@@ -229,15 +211,3 @@ def test_bad_arguments_are_named(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ae.InvalidArgument) as caught:
         make()
     assert str(caught.value) == message
-
-
-def test_a_bad_total_changes_nothing() -> None:
-    player = ODAAF(2, **GOOD)
-    with pytest.raises(ae.OutOfTurn, match="tell must follow ask, but no round is open"):
-        player.tell(0.5)
-    player.ask()
-    before = player.state()
-    for bad in (float("nan"), float("inf"), "much"):
-        with pytest.raises(ae.InvalidTotal, match="total must be a finite number"):
-            player.tell(bad)
-    assert player.state() == before

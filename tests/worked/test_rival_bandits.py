@@ -219,17 +219,6 @@ def test_engines_agree_under_the_wrapper(make: Callable[[int], Rival]) -> None:
         assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(slow, fast, strict=True))
 
 
-@every
-def test_saved_and_restored_mid_run(make: Callable[[int], Rival]) -> None:
-    bandit = make(3)
-    walk(bandit, 50, seed=9)
-    twin = restore(bandit.state(), classes=CLASSES)
-    assert repr(twin) == repr(bandit)
-    assert walk(bandit, 50, seed=10) == walk(twin, 50, seed=10)
-    assert twin.state() == bandit.state()
-    assert bandit.fresh().state() == make(3).state()
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -1,6 +1,5 @@
 """`UnknownDelayWrapper` against numbers by hand, a brute-force test of feasibility, and every engine."""
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -83,37 +82,6 @@ def test_without_delay_it_is_the_base_itself() -> None:
         assert player.tell(total) == bandit.tell(total)
     np.testing.assert_array_equal(player.probabilities, bandit.probabilities)
     assert player.restarts == 0
-
-
-def test_rounds_equal_loop_bit_for_bit() -> None:
-    losses = ae.spreads.random_split(ae.tables.iid(900, means=[0.5, 0.6, 0.8], seed=1), max_delay=4, seed=2)
-    player = UnknownDelayWrapper(3, horizon=900, guess=0)
-    settings: dict[str, Any] = {"runs": 3, "seed": 4, "trace": True}
-    exact, quick = (ae.simulate(player, losses, engine=e, **settings) for e in ("loop", "rounds"))
-    np.testing.assert_array_equal(quick.regrets, exact.regrets)
-    np.testing.assert_array_equal(quick.updates, exact.updates)
-    assert exact.traces is not None
-    assert quick.traces is not None
-    for a, b in zip(exact.traces, quick.traces, strict=True):
-        np.testing.assert_array_equal(a.starts, b.starts)
-        np.testing.assert_array_equal(a.arms, b.arms)
-    assert ae.simulate(player, losses, runs=1).engine == "rounds"
-
-
-def test_a_saved_player_goes_on_bit_for_bit() -> None:
-    totals = [None if t % 19 == 0 else (t * t % 10) / 8 for t in range(1, 301)]
-    whole = UnknownDelayWrapper(3, horizon=300, guess=0, seed=9)
-    told(whole, totals)
-    player = UnknownDelayWrapper(3, horizon=300, guess=0, seed=9)
-    for t, total in enumerate(totals):
-        player.ask()
-        if t % 23 == 0 or t == 19:
-            text = json.dumps(player.state(), allow_nan=False)
-            player = UnknownDelayWrapper.from_state(json.loads(text), 3)
-            assert json.dumps(player.state()) == text
-        player.tell(total)
-    assert player.state() == whole.state()
-    assert player.restarts > 0
 
 
 def test_rewards_are_losses_flipped() -> None:
