@@ -30,7 +30,7 @@ from aftereffect.losses.year import CURVES, Days
 from aftereffect.studies.cells import Cell, groups
 from aftereffect.studies.instances import instance_table
 from aftereffect.studies.players import player_table
-from aftereffect.studies.run import simulate_cells
+from aftereffect.studies.run import simulate_all
 
 sys.path.append(str(Path(__file__).parents[1] / "docs" / "studies"))
 from equal_split import earned, player_name
@@ -101,8 +101,7 @@ def shares(part: str, listed: list[Cell]) -> None:
     found: dict[str, list[float]] = {}
     for group in groups(listed):
         texts, control = [], 0.0
-        rows = [finish().rows for finish in simulate_cells(group, 1)]
-        finals = [frame.to_dicts()[-1] for frame in rows if frame is not None]
+        finals = [finished.rows.to_dicts()[-1] for finished in simulate_all(group, 1)]
         tiring = group[0]["instance"].get("change") == "fatigue"
         if tiring:
             control = earned(finals[-1])

@@ -266,8 +266,9 @@ def test_certificates_hold_the_price() -> None:
     assert player.worst_case(10**5) == pytest.approx(moved + 1.5 * base + 8.0 * F)
 
 
-def test_the_lag_adviser_says_what_the_model_says() -> None:
-    """It hears every round, and proposes the squared probabilities of the model at the latest judgement."""
+def test_the_lag_adviser_says_what_the_model_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hears every round, and proposes the squared probabilities of the posterior at the latest judgement."""
+    monkeypatch.setattr("aftereffect.lags.model.SHARPEN", 0.0)
     player: Any = ae.default_player(3, max_delay=2, direction="maximize", adviser="lags", seed=4)
     model = ae.LagModel(3, max_lag=14, direction="maximize")
     world = ae.spreads.random_split(

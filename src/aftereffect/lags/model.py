@@ -28,6 +28,8 @@ SMOOTH = 0.8
 """The prior correlation of the effects at two adjacent lags."""
 WEEK, LEAST_WEEKS = 7, 3
 """The period that is taken into account unasked, if totals show it, and how many of it have to be seen."""
+SHARPEN = 0.2
+"""Probabilities of being best are raised to the power 1 + SHARPEN · (the probability of white noise)."""
 LARGEST = 1e100
 """Totals are refused beyond this size: their squares would leave the range of floats."""
 MOST_COEFFICIENTS = 400
@@ -355,9 +357,21 @@ class LagModel:
 
     @property
     def best(self) -> FloatArray:
-        """The probability that each arm is the best one."""
-        _, work = self._answering()._judge()
-        found: FloatArray = work[2 * kernels.KEEP : 2 * kernels.KEEP + self.n_arms]
+        """The probability that each arm is the best one.
+
+        That of the posterior is too cautious where noise is white, and is raised to the power 1.2 there.
+        """
+        made = self._answering()
+        _, work = made._judge()
+        power = 1.0 + SHARPEN * float(made._noises()[0])
+        found = work[2 * kernels.KEEP : 2 * kernels.KEEP + self.n_arms].tolist()
+        sharp = [kernels.power(p, power) if p > 0.0 else 0.0 for p in found]
+        return np.array(sharp) / sum(sharp)
+
+    def _noises(self) -> FloatArray:
+        """Return the probability of each model of the noise."""
+        members = self._numbers[kernels.HEAD : kernels.HEAD + kernels.members(self._params)]
+        found: FloatArray = members.reshape(len(kernels.NOISES), -1).sum(axis=1)
         return found
 
     @property
@@ -422,8 +436,7 @@ class LagModel:
         """Return what the totals say about the model's assumptions."""
         made = self._answering()
         numbers, weekly = made._numbers, made is not self
-        by_noise = numbers[kernels.HEAD : kernels.HEAD + kernels.members(self._params)]
-        by_noise = by_noise.reshape(len(kernels.NOISES), -1).sum(axis=1)
+        by_noise = made._noises()
         jumps, correlated, changes = float(by_noise[3]), float(by_noise[1] + by_noise[2]), int(numbers[kernels.CHANGES])
         sentences = {
             "changed": (
