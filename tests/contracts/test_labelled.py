@@ -11,7 +11,7 @@ from aftereffect.core import kernel
 from aftereffect.core.errors import InvalidArgument, InvalidTotal, OutOfTurn
 from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.rounds import simulate_labelled
-from aftereffect.engines.workload import Plan
+from aftereffect.engines.workload import Workload
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import random_split, randomly_delayed
 from aftereffect.losses.tables import Table, iid
@@ -50,10 +50,10 @@ def late_rewards() -> Losses:
     return randomly_delayed(Table(drawn, low=-0.5, high=1.5), max_delay=D, seed=4, per_arm=True, direction="maximize")
 
 
-def plan_of(player: Any, losses: Losses, runs: int, threads: int = 1) -> Plan:
+def plan_of(player: Any, losses: Losses, runs: int, threads: int = 1) -> Workload:
     points = np.array([1, 511, 513, losses.horizon], dtype=np.int64)
     gaps = np.arange(losses.n_arms) / 8.0
-    return Plan(player, losses, 11, 5, runs, points, gaps, True, threads, lambda rounds: None)
+    return Workload(player, losses, 11, 5, runs, points, gaps, True, threads, lambda rounds: None)
 
 
 def arrivals_of(losses: Losses) -> Callable[[list[int]], list[tuple[int, float]]]:

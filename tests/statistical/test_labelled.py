@@ -13,7 +13,7 @@ from aftereffect import CompositeLossWrapper, simulate
 from aftereffect.bandits.baselines import UCB1
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.engines.rounds import simulate_labelled
-from aftereffect.engines.workload import Plan
+from aftereffect.engines.workload import Workload
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import delayed, random_split
 from aftereffect.losses.tables import iid
@@ -31,7 +31,7 @@ BOLD_RATE = 0.0366
 def run(player: Any, losses: Losses) -> tuple[Any, Any]:
     """Return the regrets and pseudo-regrets of all runs."""
     points = np.array([losses.horizon], dtype=np.int64)
-    plan = Plan(player, losses, 1, 0, RUNS, points, GAPS, False, 1, lambda rounds: None)
+    plan = Workload(player, losses, 1, 0, RUNS, points, GAPS, False, 1, lambda rounds: None)
     outcome = simulate_labelled(plan, player.kernel())
     return outcome.losses[:, 0] - outcome.arm_sums.min(), outcome.pseudo[:, 0]
 
@@ -77,7 +77,7 @@ def test_pseudo_regret_of_index_players(name: str) -> None:
     points = np.array([T], dtype=np.int64)
     found = []
     for seed in range(RUNS):
-        plan = Plan(player, late_draw(seed), 1, 0, 1, points, GAPS, False, 1, lambda rounds: None)
+        plan = Workload(player, late_draw(seed), 1, 0, 1, points, GAPS, False, 1, lambda rounds: None)
         found.append(simulate_labelled(plan, player.kernel()).pseudo[0, 0])
     pseudo = np.array(found)
     # The same bound serves both: UCB1's own for the base, and Δ·(d+1) for each arm's outstanding plays.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.engines.prefix_sums import prepare_owed, prepare_rows
-from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out
+from aftereffect.engines.workload import Advanced, Blocks, Outcome, Workload, share_out
 from aftereffect.players.wrapper.coins import next_update
 
 TILE_BYTES = 1 << 19
@@ -190,31 +190,31 @@ def note(player: Any, horizon: int, lane: FloatArray, until: int, rows: FloatArr
     lane[DUE] = 0.0
 
 
-def simulate_blocks(plan: Plan, player: Any) -> Outcome:
-    """Run a plan block by block."""
-    horizon, n_arms = plan.losses.horizon, plan.losses.n_arms
+def simulate_blocks(load: Workload, player: Any) -> Outcome:
+    """Run a workload block by block."""
+    horizon, n_arms = load.losses.horizon, load.losses.n_arms
     form = kernel.BLOCKS[type(player)]
     shortest = form.quiet(player) + 1
-    rows = prepare_rows(plan.losses, form.window(player), plan.threads)
-    owed = prepare_owed(plan.losses, plan.checkpoints, plan.threads)
+    rows = prepare_rows(load.losses, form.window(player), load.threads)
+    owed = prepare_owed(load.losses, load.checkpoints, load.threads)
     # A: all that has been charged up to the checkpoints.
-    sums = rows[plan.checkpoints, :, 0] - owed[:, -1]
+    sums = rows[load.checkpoints, :, 0] - owed[:, -1]
     begin, advance = kernel.compiled(begin_blocks, player), kernel.compiled(advance_blocks, player)
-    losses = np.zeros((plan.runs, len(plan.checkpoints)))
+    losses = np.zeros((load.runs, len(load.checkpoints)))
     pseudo = np.zeros_like(losses)
-    lanes = np.zeros((plan.runs, LANE))
-    longest = horizon // shortest + 1 if plan.trace else 0
-    trace = np.zeros((plan.runs, longest, 3))
+    lanes = np.zeros((load.runs, LANE))
+    longest = horizon // shortest + 1 if load.trace else 0
+    trace = np.zeros((load.runs, longest, 3))
     size = kernel.BANDITS[type(player.base)].size(n_arms)
-    kept = np.zeros((plan.runs, size)) if plan.states else None
-    watch = np.array(plan.watch, dtype=np.int64)
-    watched = np.zeros((plan.runs, len(plan.checkpoints), len(watch)))
+    kept = np.zeros((load.runs, size)) if load.states else None
+    watch = np.array(load.watch, dtype=np.int64)
+    watched = np.zeros((load.runs, len(load.checkpoints), len(watch)))
 
     def work(first: int, count: int, advanced: Advanced) -> None:
         part = slice(first, first + count)
         states = np.zeros((count, size))
-        words = random.streams(plan.seed, plan.first_run + first, count)
-        begin(player, n_arms, horizon, plan.checkpoints, plan.trace, states, words, lanes[part])
+        words = random.streams(load.seed, load.first_run + first, count)
+        begin(player, n_arms, horizon, load.checkpoints, load.trace, states, words, lanes[part])
         tile = max(1, MOST_TILE_WORK * shortest // (count * n_arms))
         if count >= 8:
             # Many runs share a tile that fits in the cache; D and W of a round take 16 bytes per arm.
@@ -222,17 +222,17 @@ def simulate_blocks(plan: Plan, player: Any) -> Outcome:
         for done in range(0, horizon, tile):
             until = min(done + tile, horizon)
             advance(
-                *(player, n_arms, horizon, until, rows, plan.checkpoints, sums, owed, plan.gaps, states, words),
+                *(player, n_arms, horizon, until, rows, load.checkpoints, sums, owed, load.gaps, states, words),
                 *(lanes[part], losses[part], pseudo[part], trace[part], watch, watched[part]),
             )
             advanced(count * (until - done))
         if kept is not None:
             kept[part] = states
 
-    share_out(plan, work)
+    share_out(load, work)
     updates = lanes[:, UPDATES].astype(np.int64)
     traces = None
-    if plan.trace:
-        blocks = [trace[run, : updates[run] + (trace[run, updates[run], 0] > 0)] for run in range(plan.runs)]
+    if load.trace:
+        blocks = [trace[run, : updates[run] + (trace[run, updates[run], 0] > 0)] for run in range(load.runs)]
         traces = [Blocks(b[:, 0].astype(np.int64), b[:, 1].astype(np.int64), b[:, 2].copy()) for b in blocks]
     return Outcome(losses, pseudo, updates, sums, traces, kept, watched)

@@ -35,7 +35,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.engines.blocks import DUE, LANE, PLACE, UPDATES, begin_run, end_block, record
 from aftereffect.engines.prefix_sums import accumulate, fill_rows, prepare_owed
-from aftereffect.engines.workload import Outcome, Plan
+from aftereffect.engines.workload import Outcome, Workload
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.coins import NEVER, Coins, zeros_before_one
 
@@ -64,12 +64,12 @@ _lock = threading.Lock()
 config.CUDA_DEALLOCS_COUNT, config.CUDA_LOW_OCCUPANCY_WARNINGS = 1000, 0
 
 
-def simulate_cuda(plan: Plan, player: Any) -> Outcome:
-    """Run a plan block by block on the GPU."""
+def simulate_cuda(load: Workload, player: Any) -> Outcome:
+    """Run a workload block by block on the GPU."""
     check_available()
-    if plan.trace:
+    if load.trace:
         raise InvalidArgument("trace must be False with engine 'cuda', which keeps no blocks, but got True")
-    losses, n_arms, points = plan.losses, plan.losses.n_arms, len(plan.checkpoints)
+    losses, n_arms, points = load.losses, load.losses.n_arms, len(load.checkpoints)
     window = kernel.BLOCKS[type(player)].window(player)
     size = kernel.BANDITS[type(player.base)].size(n_arms)
     tile = max(-(-losses.horizon // TILES), losses.max_delay + window, CHUNK)
@@ -78,36 +78,36 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
     # its updates, its curves, and its base's state if requested.
     taken = sum(part.nbytes for part in losses.params if isinstance(part, np.ndarray)) + 8 * math.prod(scratch)
     taken += 8 * n_arms * (2 * (losses.horizon + 1) + points * (losses.max_delay + 1))
-    wave = room(taken) // (WAVES * (64 + 8 + 16 * points + (8 * size if plan.states else 0)))
+    wave = room(taken) // (WAVES * (64 + 8 + 16 * points + (8 * size if load.states else 0)))
     if wave < 1 or losses.horizon > LONGEST:
         raise InvalidArgument(
             f"losses must have at most {LONGEST} rounds and fit the GPU's memory with engine 'cuda', but got "
             f"{losses.horizon} rounds of {n_arms} arms, {taken / 2**30:.1f} GiB"
         )
-    wave = min(wave, plan.runs, WAVE)
+    wave = min(wave, load.runs, WAVE)
     stream = cuda.stream()
-    tables, sums = fill_tables(plan, window, tile, scratch, stream)
+    tables, sums = fill_tables(load, window, tile, scratch, stream)
     function, threads = play_function(n_arms, size, window == 0)
     play = compiled(function, player, max_registers=REGISTERS)
     world = on_gpu(player, stream), losses.horizon, *tables
     stream.synchronize()
     outcome = Outcome(
-        np.empty((plan.runs, points)),
-        np.zeros((plan.runs, points)),
-        np.empty(plan.runs, dtype=np.int64),
+        np.empty((load.runs, points)),
+        np.zeros((load.runs, points)),
+        np.empty(load.runs, dtype=np.int64),
         sums,
         None,
-        np.empty((plan.runs, size)) if plan.states else None,
+        np.empty((load.runs, size)) if load.states else None,
     )
-    wanted = [outcome.updates, outcome.losses, outcome.pseudo if plan.gaps.any() else None, outcome.states]
+    wanted = [outcome.updates, outcome.losses, outcome.pseudo if load.gaps.any() else None, outcome.states]
 
     def launch(first: int) -> tuple[slice, Any, list[Any]]:
-        part, flow = slice(first, min(first + wave, plan.runs)), cuda.stream()
+        part, flow = slice(first, min(first + wave, load.runs)), cuda.stream()
         count = part.stop - first
-        words = on_gpu(random.streams(plan.seed, plan.first_run + first, count), flow)
+        words = on_gpu(random.streams(load.seed, load.first_run + first, count), flow)
         updates = cuda.device_array(count, np.int64, stream=flow)
         curves = [cuda.device_array((count, points), np.float64, stream=flow) for _ in range(2)]
-        states = cuda.device_array((count if plan.states else 0, size), np.float64, stream=flow)
+        states = cuda.device_array((count if load.states else 0, size), np.float64, stream=flow)
         with _lock:
             play[-(-count // threads), threads, flow](*world, words, updates, *curves, states)
         return part, flow, [updates, *curves, states]
@@ -118,10 +118,10 @@ def simulate_cuda(plan: Plan, player: Any) -> Outcome:
                 device.copy_to_host(array[part], flow)
         flow.synchronize()
         found.clear()
-        plan.advanced((part.stop - part.start) * losses.horizon)
+        load.advanced((part.stop - part.start) * losses.horizon)
 
-    waves = [launch(first) for first in range(0, min(plan.runs, WAVES * wave), wave)]
-    for first in range(WAVES * wave, plan.runs, wave):
+    waves = [launch(first) for first in range(0, min(load.runs, WAVES * wave), wave)]
+    for first in range(WAVES * wave, load.runs, wave):
         fetch(*waves.pop(0))
         waves.append(launch(first))
     for each in waves:
@@ -165,7 +165,7 @@ def compiled(function: Any, params: Any, **options: Any) -> Any:
 
 
 def fill_tables(
-    plan: Plan, window: int, tile: int, scratch: tuple[int, int], stream: Any
+    load: Workload, window: int, tile: int, scratch: tuple[int, int], stream: Any
 ) -> tuple[tuple[Any, ...], FloatArray]:
     """Return the arrays on the GPU that all runs look up, and A, the sums up to the checkpoints, also on the CPU.
 
@@ -173,22 +173,22 @@ def fill_tables(
     are divided into tiles, a thread for each tile and arm, with its column of memory of the shape `scratch`. Where a
     block reads many rows, an arm's rounds are adjacent.
     """
-    losses, key = plan.losses, (window, plan.checkpoints.tobytes())
+    losses, key = load.losses, (window, load.checkpoints.tobytes())
     known = _tables.get(losses)
     if known is not None and known[0] == key:
         return known[1:]
     n_arms, many = losses.n_arms, scratch[1]
     fill, join = compiled(fill_tile, losses.params), compiled(join_tile, ())
-    params, checkpoints, gaps = on_gpu((losses.params, plan.checkpoints, plan.gaps), stream)
+    params, checkpoints, gaps = on_gpu((losses.params, load.checkpoints, load.gaps), stream)
     rows = cuda.device_array((losses.horizon + 1, n_arms, 2), order="C" if window else "F", stream=stream)
     memory = cuda.device_array(scratch, stream=stream)
     carry = cuda.device_array((many, 2), stream=stream)
-    paid = cuda.device_array((len(plan.checkpoints), n_arms), stream=stream)
+    paid = cuda.device_array((len(load.checkpoints), n_arms), stream=stream)
     with _lock:
         fill[-(-many // 64), 64, stream](params, losses.max_delay, window, tile, memory, carry, rows)
         join[-(-many // 64), 64, stream](tile, carry, checkpoints, paid, rows)
     # Meanwhile on the CPU.
-    owed = prepare_owed(losses, plan.checkpoints, plan.threads)
+    owed = prepare_owed(losses, load.checkpoints, load.threads)
     sums = paid.copy_to_host(stream=stream)
     stream.synchronize()
     sums -= owed[:, -1]

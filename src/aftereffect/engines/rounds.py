@@ -20,7 +20,7 @@ from aftereffect.core import kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument, InvalidTotal
 from aftereffect.engines.prefix_sums import arm_sums_at
-from aftereffect.engines.workload import Advanced, Blocks, Outcome, Plan, share_out
+from aftereffect.engines.workload import Advanced, Blocks, Outcome, Workload, share_out
 from aftereffect.losses.protocol import carry_over
 from aftereffect.players.base import tell_total
 
@@ -85,10 +85,10 @@ def advance_rounds(
     return -1
 
 
-def simulate_rounds(plan: Plan, player: Any) -> Outcome:
-    """Run a plan round by round, compiled."""
-    size = kernel.PLAYERS[type(player)].size(player, plan.losses.n_arms)
-    return walk_rounds(plan, player, size, kernel.player_begin, advance_rounds, lambda count, tile: ())
+def simulate_rounds(load: Workload, player: Any) -> Outcome:
+    """Run a workload round by round, compiled."""
+    size = kernel.PLAYERS[type(player)].size(player, load.losses.n_arms)
+    return walk_rounds(load, player, size, kernel.player_begin, advance_rounds, lambda count, tile: ())
 
 
 # The mail of a run: linked lists of the plays to be told in each round, stored by round modulo d+1. FIRST and LAST: the
@@ -186,10 +186,10 @@ def advance_labelled(
     return -1
 
 
-def covers(plan: Plan) -> None:
+def covers(load: Workload) -> None:
     """Raise an error unless a labelled player's max_delay and range cover those of the losses."""
-    room, span = getattr(plan.player, "max_delay", None), getattr(plan.player, "effects", None)
-    delay, (lo, hi, _) = plan.losses.max_delay, plan.losses.effects
+    room, span = getattr(load.player, "max_delay", None), getattr(load.player, "effects", None)
+    delay, (lo, hi, _) = load.losses.max_delay, load.losses.effects
     if room is not None and room < delay:
         raise InvalidArgument(f"player must have at least the max_delay of losses, {delay}, but got {room}")
     if span is not None and not span.lo <= lo <= hi <= span.hi:
@@ -198,10 +198,10 @@ def covers(plan: Plan) -> None:
         )
 
 
-def simulate_labelled(plan: Plan, player: Any) -> Outcome:
-    """Run a plan round by round with a labelled player in kernel form, compiled."""
-    covers(plan)
-    n_arms, places = plan.losses.n_arms, plan.losses.max_delay + 1
+def simulate_labelled(load: Workload, player: Any) -> Outcome:
+    """Run a workload round by round with a labelled player in kernel form, compiled."""
+    covers(load)
+    n_arms, places = load.losses.n_arms, load.losses.max_delay + 1
 
     def mail(count: int, tile: int) -> tuple[Any, ...]:
         posts = np.full((count, POST, places), -1, dtype=np.int64)
@@ -209,35 +209,35 @@ def simulate_labelled(plan: Plan, player: Any) -> Outcome:
         return (Mail(posts, np.zeros((count, places)), known, delays),)
 
     size = kernel.LABELLED[type(player)].size(player, n_arms)
-    return walk_rounds(plan, player, size, kernel.labelled_begin, advance_labelled, mail)
+    return walk_rounds(load, player, size, kernel.labelled_begin, advance_labelled, mail)
 
 
 def walk_rounds(
-    plan: Plan,
+    load: Workload,
     player: Any,
     size: int,
     begin_run: Callable[..., None],
     advance_runs: Callable[..., int],
     scratch: Callable[[int, int], tuple[Any, ...]],
 ) -> Outcome:
-    """Run a plan with these two functions, compiled.
+    """Run a workload with these two functions, compiled.
 
     size: the length of a player's state. scratch(count, tile): returns the further arrays that `advance_runs` needs for
     `count` runs and tiles of `tile` rounds.
     """
-    world, horizon, n_arms = plan.losses, plan.losses.horizon, plan.losses.n_arms
+    world, horizon, n_arms = load.losses, load.losses.horizon, load.losses.n_arms
     begin = kernel.entry(begin_run, player, n_arms, np.zeros(size))
     advance = kernel.compiled(advance_runs, player, world.params)
-    losses = np.zeros((plan.runs, len(plan.checkpoints)))
+    losses = np.zeros((load.runs, len(load.checkpoints)))
     pseudo = np.zeros_like(losses)
-    lanes = np.zeros((plan.runs, LANE))
-    trace = np.zeros((plan.runs, horizon if plan.trace else 0, 3))
+    lanes = np.zeros((load.runs, LANE))
+    trace = np.zeros((load.runs, horizon if load.trace else 0, 3))
     tile = min(horizon, TILE)
 
     def work(first: int, count: int, advanced: Advanced) -> None:
         part = slice(first, first + count)
         states = np.zeros((count, size))
-        words = random.streams(plan.seed, plan.first_run + first, count)
+        words = random.streams(load.seed, load.first_run + first, count)
         pending = np.zeros((count + 1, tile + world.max_delay))
         runs = Runs(states, words, lanes[part], pending, losses[part], pseudo[part], trace[part])
         more = scratch(count, tile)
@@ -246,21 +246,21 @@ def walk_rounds(
         for done in range(0, horizon, tile):
             until = min(done + tile, horizon)
             refused = advance(
-                player, world.params, n_arms, world.max_delay, until, plan.checkpoints, plan.gaps, runs, *more
+                player, world.params, n_arms, world.max_delay, until, load.checkpoints, load.gaps, runs, *more
             )
             if refused >= 0:
                 t, total = int(lanes[first + refused, DONE]) + 1, float(lanes[first + refused, REFUSED])
                 raise InvalidTotal(
                     "total must be possible for the player's range and delay, alone and summed over its window "
                     "(a player with out_of_range continues if that is 'void' or 'clip'), "
-                    f"but in round {t} of run {plan.first_run + first + refused} it is {total!r}"
+                    f"but in round {t} of run {load.first_run + first + refused} it is {total!r}"
                 )
             advanced(count * (until - done))
 
-    share_out(plan, work)
+    share_out(load, work)
     updates = lanes[:, UPDATES].astype(np.int64)
-    traces = [rounds_as_blocks(played) for played in trace] if plan.trace else None
-    return Outcome(losses, pseudo, updates, arm_sums_at(plan.losses, plan.checkpoints), traces)
+    traces = [rounds_as_blocks(played) for played in trace] if load.trace else None
+    return Outcome(losses, pseudo, updates, arm_sums_at(load.losses, load.checkpoints), traces)
 
 
 def rounds_as_blocks(played: FloatArray) -> Blocks:

@@ -18,7 +18,7 @@ from aftereffect.core.text import amount, counted, facts_table
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.loop import simulate_loop, simulate_panel
 from aftereffect.engines.rounds import simulate_labelled, simulate_rounds
-from aftereffect.engines.workload import Blocks, Outcome, Plan, cores, progress_bar
+from aftereffect.engines.workload import Blocks, Outcome, Workload, cores, progress_bar
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.base import PAST, BasePlayer
 from aftereffect.players.registry import label_of
@@ -309,8 +309,8 @@ def simulate(
             if world.means is not None:
                 gaps = np.abs(world.means - (world.means.max() if losses.effects.maximize else world.means.min()))
             first = first_run + k * share
-            plan = Plan(player, world, seed, first, share, points, gaps, trace, threads, advanced, states, watch)
-            outcomes.append(RUN[chosen](plan, form))
+            load = Workload(player, world, seed, first, share, points, gaps, trace, threads, advanced, states, watch)
+            outcomes.append(RUN[chosen](load, form))
     kept = [outcome.states for outcome in outcomes if outcome.states is not None]
     # Those of one instance are not copied: they may be large.
     regrets, pseudo = [_regret(losses, outcome, outcome.losses) for outcome in outcomes], [o.pseudo for o in outcomes]
@@ -417,26 +417,26 @@ def _misfits(player: Any, losses: Losses) -> list[str]:
     return found
 
 
-def _run_loop(plan: Plan, form: Any) -> Outcome:
-    if isinstance(plan.player, Panel):
-        return simulate_panel(plan, unit_losses(plan.losses, plan.player.n_units, plan.seed, plan.first_run))
-    return simulate_loop(plan)
+def _run_loop(load: Workload, form: Any) -> Outcome:
+    if isinstance(load.player, Panel):
+        return simulate_panel(load, unit_losses(load.losses, load.player.n_units, load.seed, load.first_run))
+    return simulate_loop(load)
 
 
-def _run_rounds(plan: Plan, form: Any) -> Outcome:
-    return (simulate_labelled if type(form) in kernel.LABELLED else simulate_rounds)(plan, form)
+def _run_rounds(load: Workload, form: Any) -> Outcome:
+    return (simulate_labelled if type(form) in kernel.LABELLED else simulate_rounds)(load, form)
 
 
-def _run_cuda(plan: Plan, form: Any) -> Outcome:
+def _run_cuda(load: Workload, form: Any) -> Outcome:
     from aftereffect.engines.cuda import simulate_cuda
 
-    return simulate_cuda(plan, form)
+    return simulate_cuda(load, form)
 
 
-RUN: Mapping[str, Callable[[Plan, Any], Outcome]] = {
+RUN: Mapping[str, Callable[[Workload, Any], Outcome]] = {
     "loop": _run_loop, "rounds": _run_rounds, "blocks": simulate_blocks, "cuda": _run_cuda
 }  # fmt: skip
-"""The engines: functions of a plan and of the player in kernel form, None if it has none."""
+"""The engines: functions of a workload and of the player in kernel form, None if it has none."""
 ENGINES = ("auto", *RUN)
 
 

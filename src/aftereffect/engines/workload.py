@@ -1,4 +1,4 @@
-"""The input of an engine (`Plan`), its output (`Outcome`), and the distribution of the work over threads.
+"""The input of an engine (`Workload`), its output (`Outcome`), and the distribution of the work over threads.
 
 Runs are distributed over threads in chunks; each chunk advances in tiles of rounds. Compiled code runs without the GIL,
 so threads run in parallel. Between tiles a chunk reports its progress and checks whether to stop, so that Ctrl-C takes
@@ -34,7 +34,7 @@ class Stopped(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Workload:
     """Simulate `runs` runs of one player on one loss sequence.
 
     player: an unplayed template with `fresh(seed, run)`; runs are numbered from `first_run`.
@@ -124,12 +124,12 @@ def spread_over(
         raise error
 
 
-def share_out(plan: Plan, work: Callable[[int, int, Advanced], None]) -> None:
-    """Call work(first run, number of runs, advanced) for chunks of runs, on `plan.threads` threads."""
-    waves = -(-plan.runs // (plan.threads * MOST_RUNS))
-    size = -(-plan.runs // (plan.threads * waves))
-    chunks = [(first, min(size, plan.runs - first)) for first in range(0, plan.runs, size)]
-    spread_over(plan.threads, work, chunks, plan.advanced)
+def share_out(load: Workload, work: Callable[[int, int, Advanced], None]) -> None:
+    """Call work(first run, number of runs, advanced) for chunks of runs, on `load.threads` threads."""
+    waves = -(-load.runs // (load.threads * MOST_RUNS))
+    size = -(-load.runs // (load.threads * waves))
+    chunks = [(first, min(size, load.runs - first)) for first in range(0, load.runs, size)]
+    spread_over(load.threads, work, chunks, load.advanced)
 
 
 @contextmanager
