@@ -104,6 +104,13 @@ class Losses:
     checked: whether all effects are known to lie in the range: after `check()`, and if this library made the losses.
 
     To build one, use `CompositeLosses`, the functions of `spreads.py` and `tables.py`, or `hard`.
+
+    >>> from aftereffect import spreads
+    >>> losses = spreads.delayed([[0.5, 1.0], [0.25, 0.0], [0.0, 0.5]], delays=1)
+    >>> losses.horizon, losses.max_delay, losses.n_arms, losses.best_arm()
+    (3, 1, 2, 0)
+    >>> losses.totals([1, 0, 0])
+    array([0.  , 1.  , 0.25])
     """
 
     def __init__(

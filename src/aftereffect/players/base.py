@@ -137,14 +137,17 @@ def begin_ask(state: FloatState) -> None:
     state[OWN] += 1.0
 
 
-@helper
-def credit(span: effects.Effects, n_arms: int, state: FloatState, counts: int, arm: int, loss: float) -> int:
-    """Add a loss told with its round to the count of its arm, at state[counts + arm], and to its sum; NaN: lost."""
+# Labelled players that count have, after the round, the number of reported losses of each arm, then their sums.
+COUNTS = OWN + 1
+
+
+def count_one(params: Any, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float) -> int:
+    """Add a loss told with its round to the number and the sum of those of its arm; NaN: lost."""
     if loss != loss:
         return 0
-    state[FED] = effects.fed_loss(span, 0, loss)
-    state[counts + arm] += 1.0
-    state[counts + n_arms + arm] += state[FED]
+    state[FED] = effects.fed_loss(params.span, 0, loss)
+    state[COUNTS + arm] += 1.0
+    state[COUNTS + n_arms + arm] += state[FED]
     return 1
 
 

@@ -18,6 +18,10 @@ class Prior(NamedTuple):
     means: the mean effect of an action of each arm, in the units of the effects.
     updates: the weight of the prior: it counts as that many updates of every arm. If it is wrong, the bound grows by at
         most that many blocks times the largest difference between two means (docs/theory/inserted_steps.md).
+
+    >>> player = default_player(n_arms=2, max_delay=2, prior=Prior(means=[0.2, 0.4], updates=10), seed=7)
+    >>> bool(player.probabilities[0] > 0.9)
+    True
     """
 
     means: Sequence[float]
@@ -49,9 +53,6 @@ def default_player(
     ...     played = player.tell(total)
     >>> player.rounds_played
     4
-    >>> warm = default_player(n_arms=2, max_delay=2, prior=Prior(means=[0.2, 0.4], updates=10), seed=7)
-    >>> bool(warm.probabilities[0] > 0.9)
-    True
     """
     if others := common.keys() - Common.__annotations__.keys():
         accepted = ", ".join(signature(default_player).parameters)

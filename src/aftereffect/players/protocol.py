@@ -19,6 +19,12 @@ class Round(NamedTuple):
     update: the base algorithm was fed at the end of this round (U).
     fed_loss: the loss that the base algorithm was fed; None unless `update`. It lies in [0, 1], except that
         CoinCleanWrapper feeds scaled sums, which may exceed 1.
+
+    >>> from aftereffect import Exp3, Naive
+    >>> player = Naive(Exp3(2, learning_rate=0.1), seed=7)
+    >>> arm = player.ask()
+    >>> player.tell(0.25)
+    Round(round=1, arm=1, draw=True, update=True, fed_loss=0.25)
     """
 
     round: int
@@ -84,6 +90,12 @@ class LabelledRound(NamedTuple):
     round: its number, from 1. arm: the arm that was played. draw: a new arm was chosen in this round.
     updates: how many losses the player learned from at the end of the round. fed_loss: the last of these losses,
         scaled to [0, 1]; None if there were none.
+
+    >>> from aftereffect import labelled
+    >>> player = labelled.DelayedUCB1(2)
+    >>> arm = player.ask()
+    >>> player.tell([(1, 0.5)])
+    LabelledRound(round=1, arm=0, draw=True, updates=1, fed_loss=0.5)
     """
 
     round: int

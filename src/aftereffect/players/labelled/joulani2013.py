@@ -14,7 +14,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask, credit, zero_begin
+from aftereffect.players.base import COUNTS, LabelledKernelPlayer, Range, begin_ask, count_one, zero_begin
 
 
 class BoldParams(NamedTuple):
@@ -229,31 +229,29 @@ class DelayedUCB1Params(NamedTuple):
     span: effects.Effects
 
 
-# state, after what every player has: the round; for each arm the number of its reported losses, their sum, and the
-# number of its plays.
-UCB1_ROUND, UCB1_COUNTS = OWN, OWN + 1
+# state, after what every player that counts has: the number of plays of each arm.
 
 
 def ucb1_size(params: DelayedUCB1Params, n_arms: int) -> int:
     """A scalar and three numbers per arm."""
-    return UCB1_COUNTS + 3 * n_arms
+    return COUNTS + 3 * n_arms
 
 
 def ucb1_ask(params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Play the arm of least index or, if some arms have no reported loss, the one of them played least often."""
     begin_ask(state)
-    sums, plays = UCB1_COUNTS + n_arms, UCB1_COUNTS + 2 * n_arms
+    sums, plays = COUNTS + n_arms, COUNTS + 2 * n_arms
     unknown = -1
     for i in range(n_arms):
-        if state[UCB1_COUNTS + i] == 0.0 and (unknown < 0 or state[plays + i] < state[plays + unknown]):
+        if state[COUNTS + i] == 0.0 and (unknown < 0 or state[plays + i] < state[plays + unknown]):
             unknown = i
     arm = unknown
     if unknown < 0:
-        width = 2.0 * math.log(state[UCB1_ROUND])
+        width = 2.0 * math.log(state[OWN])
         arm = 0
-        least = state[sums] / state[UCB1_COUNTS] - math.sqrt(width / state[UCB1_COUNTS])
+        least = state[sums] / state[COUNTS] - math.sqrt(width / state[COUNTS])
         for i in range(1, n_arms):
-            index = state[sums + i] / state[UCB1_COUNTS + i] - math.sqrt(width / state[UCB1_COUNTS + i])
+            index = state[sums + i] / state[COUNTS + i] - math.sqrt(width / state[COUNTS + i])
             if index < least:
                 arm = i
                 least = index
@@ -261,14 +259,7 @@ def ucb1_ask(params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: Wor
     return arm
 
 
-def ucb1_tell_one(
-    params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
-) -> int:
-    """Add a loss to the count and sum of its arm."""
-    return credit(params.span, n_arms, state, UCB1_COUNTS, arm, loss)
-
-
-kernel.register(DelayedUCB1Params, kernel.LabelledKernel(ucb1_size, zero_begin, ucb1_ask, ucb1_tell_one))
+kernel.register(DelayedUCB1Params, kernel.LabelledKernel(ucb1_size, zero_begin, ucb1_ask, count_one))
 
 
 class DelayedUCB1(LabelledKernelPlayer):

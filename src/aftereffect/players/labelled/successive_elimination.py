@@ -18,8 +18,8 @@ import math
 from typing import NamedTuple, Unpack
 
 from aftereffect.core import checks, effects, kernel
-from aftereffect.core.kernel import OWN, FloatState, WordState, helper
-from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask, credit, zero_begin
+from aftereffect.core.kernel import FloatState, WordState, helper
+from aftereffect.players.base import COUNTS, LabelledKernelPlayer, Range, begin_ask, count_one, zero_begin
 
 
 class EliminationParams(NamedTuple):
@@ -29,21 +29,19 @@ class EliminationParams(NamedTuple):
     span: effects.Effects
 
 
-# state, after what every player has: the round, the arm played last plus 1; for each arm the number of its reported
-# losses, their sum, and 1 if it was dropped.
-LAST, COUNTS = OWN + 1, OWN + 2
+# state, after what every player that counts has: for each arm 1 if it was dropped; the arm played last plus 1.
 
 
 def size(params: EliminationParams, n_arms: int) -> int:
     """Two scalars and three numbers per arm."""
-    return COUNTS + 3 * n_arms
+    return COUNTS + 3 * n_arms + 1
 
 
 def ask(params: EliminationParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Play the next active arm; when all had their turn, drop arms first."""
     begin_ask(state)
     dropped = state[COUNTS + 2 * n_arms :]
-    arm = int(state[LAST])
+    arm = int(dropped[n_arms])
     while arm < n_arms and dropped[arm] == 1.0:
         arm += 1
     if arm == n_arms:
@@ -51,7 +49,7 @@ def ask(params: EliminationParams, n_arms: int, state: FloatState, rng: WordStat
         arm = 0
         while dropped[arm] == 1.0:
             arm += 1
-    state[LAST] = arm + 1
+    dropped[n_arms] = arm + 1
     return arm
 
 
@@ -69,14 +67,7 @@ def drop(params: EliminationParams, n_arms: int, state: FloatState) -> None:
             state[COUNTS + 2 * n_arms + i] = 1.0
 
 
-def tell_one(
-    params: EliminationParams, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float
-) -> int:
-    """Add a loss to the count and sum of its arm."""
-    return credit(params.span, n_arms, state, COUNTS, arm, loss)
-
-
-kernel.register(EliminationParams, kernel.LabelledKernel(size, zero_begin, ask, tell_one))
+kernel.register(EliminationParams, kernel.LabelledKernel(size, zero_begin, ask, count_one))
 
 
 class SuccessiveElimination(LabelledKernelPlayer):

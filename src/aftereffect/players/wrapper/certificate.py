@@ -44,6 +44,15 @@ class Certificate(NamedTuple):
     impossible: how many totals or windows were out of range. If there are any, the bounds do not hold: the proof
         allows missing reports, but not reports that are discarded because of their value. If they were clipped, and the
         reason is that effects outlast max_delay, the bounds hold with the price of these tails (`theory.tail_bound`).
+
+    >>> from aftereffect import default_player
+    >>> player = default_player(n_arms=2, max_delay=1, seed=7)
+    >>> for _ in range(200):
+    ...     arm = player.ask()
+    ...     played = player.tell(0.25 + 0.5 * arm)
+    >>> found = player.certificate()
+    >>> found.rounds, found.trivial, found.informative
+    (200, 200.0, True)
     """
 
     rounds: int
