@@ -446,27 +446,23 @@ class KernelPlayer(_InKernelForm):
         """Report the total of the open round (None: missing) and end the round."""
         if extra or not self._open:
             raise self._tell_error(extra)
-        fed: list[float | None] = []
-        update = self._tell_all([self._arm], [total], fed)
-        self._open = False
-        return Round(self._round, self._arm, bool(self._numbers[DREW] == 1.0), update, fed[0])
-
-    def _tell_all(self, arms: list[int], totals: Sequence[float | None], fed: list[float | None]) -> bool:
-        """Tell the kernel the total of each unit, and append the losses fed; return whether any was learned from."""
-        before, told = self._numbers.copy(), 0
+        before = self._numbers.copy()
         try:
-            for arm, total in zip(arms, totals, strict=True):
-                value = math.nan if total is None else checked_total(total)
-                made = self._tell(self._params, self.n_arms, self._numbers, self._streams, arm, value, self._round)
-                if made < 0:
-                    raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
-                told += made
-                loss = float(self._numbers[FED])
-                fed.append(None if loss != loss else loss)
+            told, fed = self._tell_one(self._arm, total)
         except InvalidTotal:
             self._numbers[:] = before
             raise
-        return told > 0
+        self._open = False
+        return Round(self._round, self._arm, bool(self._numbers[DREW] == 1.0), told > 0, fed)
+
+    def _tell_one(self, arm: int, total: float | None) -> tuple[int, float | None]:
+        """Tell the kernel the total of a unit; return whether it learned, and the loss fed."""
+        value = math.nan if total is None else checked_total(total)
+        told = self._tell(self._params, self.n_arms, self._numbers, self._streams, arm, value, self._round)
+        if told < 0:
+            raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
+        fed = float(self._numbers[FED])
+        return told, None if fed != fed else fed
 
     def share(self, n_units: int) -> None:
         """Let `n_units` units share this player, which must be unplayed; then use `ask_units` and `tell_units`."""
@@ -501,13 +497,17 @@ class KernelPlayer(_InKernelForm):
         """Report the total of each unit (None: missing) and end the round."""
         if not self._open or self._arms is None:
             raise self._tell_error()
-        fed: list[float | None] = []
+        before = self._numbers.copy()
+        found: list[tuple[int, float | None]] = []
         try:
-            update = self._tell_all(self._arms, totals, fed)
+            for arm, total in zip(self._arms, totals, strict=True):
+                found.append(self._tell_one(arm, total))
         except InvalidTotal as error:
-            raise InvalidTotal(f"totals[{len(fed)}]: {error}") from None
+            self._numbers[:] = before
+            raise InvalidTotal(f"totals[{len(found)}]: {error}") from None
         self._open = False
-        return PanelRound(self._round, self._arms.copy(), bool(self._numbers[DREW] == 1.0), update, fed, update)
+        drew, update = bool(self._numbers[DREW] == 1.0), any(told for told, _ in found)
+        return PanelRound(self._round, self._arms.copy(), drew, update, [fed for _, fed in found], update)
 
     def _saved(self) -> dict[str, Any]:
         return super()._saved() | ({} if self._arms is None else {"arms": self._arms.copy()})

@@ -227,15 +227,17 @@ class BlockWrapper(BanditPlayer):
         """
         if extra or not self._open:
             raise self._tell_error(extra)
-        fed: list[float | None] = []
+        t = self._round
         if self._measured:
-            self._tell_all([total], fed)
-            return Round(self._round, self._arm, self._drawn, fed[0] is not None, fed[0])
+            fed: list[float | None] = []
+            update = self._tell_all([total], fed)
+            return Round(t, self._arm, self._drawn, update, fed[0])
         # As `_tell_all`, but faster.
         window = self._windows[0]
-        window.put(self._round, *window.read(total))
+        value, counts = window.read(total)
+        window.put(t, value, counts)
         self._open = False
-        return Round(self._round, self._arm, self._drawn, False, None)
+        return Round(t, self._arm, self._drawn, False, None)
 
     def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
         """Report the total of each unit (None: missing) and end the round.
@@ -256,16 +258,20 @@ class BlockWrapper(BanditPlayer):
         """End the round of all units, and append what each of them feeds; return whether the base has learned."""
         t, gap = self._round, self.coins.gap
         told: list[tuple[float | None, Counts]] = []
-        for window, total in zip(self._windows, totals, strict=True):
+        arms: list[int] = []
+        losses: list[float] = []
+        for window, arm, total in zip(self._windows, self._arms, totals, strict=True):
             value, counts = window.read(total)
             loss = None
             if self._measured:
                 loss, counts = window.feed(t, value, counts, gap)
+            if loss is not None:
+                arms.append(arm)
+                losses.append(loss)
             told.append((value, counts))
             fed.append(loss)
-        whole = [(arm, loss) for arm, loss in zip(self._arms, fed, strict=True) if loss is not None]
-        if whole:
-            self.learn([arm for arm, _ in whole], [loss for _, loss in whole], gap)
+        if losses:
+            self.learn(arms, losses, gap)
             self._draw_next = True
             if self._corrections is not None:
                 self._insert()
@@ -275,7 +281,7 @@ class BlockWrapper(BanditPlayer):
             if self._measured:
                 window.begin(t + 1)
         self._open = False
-        return bool(whole)
+        return bool(losses)
 
     def amend(self, round: int, total: float | None, unit: int = 0) -> None:
         """Correct the total of an earlier round of the open block, or report it late."""
