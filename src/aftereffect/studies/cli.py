@@ -66,9 +66,11 @@ def run(
 ) -> None:
     """Simulate the unfinished cells. It can be stopped at any time; run it again to continue."""
     from aftereffect.engines.workload import cores
-    from aftereffect.studies.run import opened
 
     loaded, folder = _opened(source, quick, out)
+    # This module needs polars, which is looked for before.
+    from aftereffect.studies.run import opened
+
     many = cores() if workers is None else workers
     before = loaded.results(folder)
     if count := len(before.missing) + len(before.failures):
