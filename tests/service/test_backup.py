@@ -34,7 +34,7 @@ def test_a_backup_restores_to_either_store_and_goes_on(store, kind, tmp_path, re
     restore_backup(tmp_path / "copy.db", target)
     with Store.open(target) as other:
         assert everything(other) == everything(store)
-        assert all(verdict["ok"] for verdict in other.verify())
+        assert all(verdict.ok for verdict in other.verify())
         assert other.scopes_of(token) == {"read"}
         play(store, first, 81, 100)
         play(other, first, 81, 100)
@@ -75,8 +75,8 @@ def test_a_backup_taken_under_load_is_a_moment(store, tmp_path):
     for i in range(5):
         with Store.open(f"sqlite:///{tmp_path / f'copy{i}.db'}") as copy:
             (verdict,) = copy.verify()
-            assert verdict["ok"], verdict
-            seen.append(verdict["rounds"])
+            assert verdict.ok, verdict
+            seen.append(verdict.rounds)
     assert seen == sorted(seen)
     assert seen[0] >= 50
 

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +191,20 @@ def test_an_item_that_cannot_be_read_does_not_keep_the_others(service: Service) 
     told = service.bulk_tell(items)
     codes = [each.code if isinstance(each, Refused) else each.total for each in told]
     assert codes == ["not_found", *["invalid"] * 5, 2.0]
+
+
+@pytest.mark.parametrize("limit", [0, 1001, "many"])
+def test_parameters_have_the_same_rules_with_and_without_a_server(service: Service, limit: Any) -> None:
+    made = service.create(**SETTINGS).id
+    for call in (service.experiments, partial(service.rounds, made), partial(service.events, made)):
+        with pytest.raises(Refused, match="limit must be"):
+            call(limit=limit)
+    with pytest.raises(Refused, match="format must be one of"):
+        service.export(made, "xml")
+    with pytest.raises(Refused, match="state must be one of"):
+        service.experiments(state="asleep")
+    with pytest.raises(Refused, match="round must be at least 1"):
+        service.tell(made, 0, 1.0)
 
 
 def test_series(service: Service) -> None:

@@ -54,7 +54,7 @@ def test_the_new_experiment_has_the_rounds_and_learns_from_them(store):
     assert store.perform(new.id, Tell(31, 131.0))["status"] == "reported"
     asked = store.perform(new.id, Ask())
     assert (asked["round"], asked["date"]) == (32, "2026-04-02")
-    assert [verdict["ok"] for verdict in store.verify()] == [True, True]
+    assert [verdict.ok for verdict in store.verify()] == [True, True]
     assert "because rounds were inherited" in store.experiment(new.id).guarantee.sentence
 
 
@@ -102,7 +102,7 @@ def test_rounds_after_a_pause_are_not_learned_from(store):
     why = [row["why"] for row in store.rounds(new.id)["items"]]
     assert all("recorded but not learned from" in words for words in why[3:6])
     assert "learned from like any other" in why[0]
-    assert store.verify(new.id)[0]["ok"]
+    assert store.verify(new.id)[0].ok
 
 
 @pytest.mark.parametrize(

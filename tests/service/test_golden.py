@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_it_is_verified_and_has_every_kind_of_event_and_round(file: Path) -> None:
     with Store.open(f"sqlite:///{file}") as store:
-        assert [verdict["finding"] for verdict in store.verify()] == [None] * 11
+        assert [verdict.finding for verdict in store.verify()] == [None] * 11
         ids = [one["id"] for one in store.experiments()["items"]]
         events = [event for id in ids for event in store.events(id, limit=1000)["items"]]
         rows = [row for id in ids for row in store.rounds(id, limit=1000)["items"]]
@@ -39,10 +39,10 @@ def test_it_is_verified_and_has_every_kind_of_event_and_round(file: Path) -> Non
 def test_its_experiments_go_on_as_in_the_version_that_wrote_it(file: Path) -> None:
     assert go_on(file) == json.loads(FUTURE.read_text(encoding="utf-8"))
     with Store.open(f"sqlite:///{file}") as store:
-        assert all(verdict["ok"] for verdict in store.verify())
+        assert all(verdict.ok for verdict in store.verify())
 
 
 def test_it_is_restored_into_postgresql(file: Path, fresh_postgres_url: str) -> None:
     restore_backup(file, fresh_postgres_url)
     with Store.open(fresh_postgres_url) as store:
-        assert [verdict["finding"] for verdict in store.verify()] == [None] * 11
+        assert [verdict.finding for verdict in store.verify()] == [None] * 11

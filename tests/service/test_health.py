@@ -13,7 +13,7 @@ from tests.service.calling import api, problem
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask
-from aftereffect.service.store import health
+from aftereffect.service.store import writer
 from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
@@ -22,7 +22,7 @@ MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, 
 @pytest.fixture
 def at_once(monkeypatch):
     """Make a trial every time."""
-    monkeypatch.setattr(health, "EVERY_S", 0.0)
+    monkeypatch.setattr(writer, "HEALTH_S", 0.0)
 
 
 def break_disk(store: Store) -> Callable[[], None]:
@@ -81,7 +81,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
     standing = Clock()
-    monkeypatch.setattr(health, "time", standing)
+    monkeypatch.setattr(writer, "time", standing)
     return standing
 
 
@@ -98,45 +98,45 @@ def test_trials_are_few_and_a_real_write_saves_one(clock):
         tries.append(clock.now)
         return ended({})
 
-    checked = health.Health(submit, lambda: kept[0])
+    checked = writer.Health(submit, lambda: kept[0])
     checked.check()
-    clock.now += health.EVERY_S - 0.1
+    clock.now += writer.HEALTH_S - 0.1
     checked.check()
     assert tries == [1000.0]
     clock.now += 0.1
     checked.check()
-    assert tries == [1000.0, 1000.0 + health.EVERY_S]
-    clock.now += health.EVERY_S
+    assert tries == [1000.0, 1000.0 + writer.HEALTH_S]
+    clock.now += writer.HEALTH_S
     kept[0] = clock.now - 0.5
     checked.check()
     assert len(tries) == 2
-    clock.now += health.EVERY_S
+    clock.now += writer.HEALTH_S
     checked.check()
     assert len(tries) == 3
 
 
 def test_a_failure_is_remembered_until_a_write_succeeds(clock):
     outcome, kept = [Refused("full", "no space left"), {}], [0.0]
-    checked = health.Health(lambda: ended(outcome.pop(0)), lambda: kept[0])
+    checked = writer.Health(lambda: ended(outcome.pop(0)), lambda: kept[0])
     for _ in range(2):
         with pytest.raises(Refused, match="no space left"):
             checked.check()
     clock.now += 1.0
     kept[0] = clock.now
     checked.check()
-    clock.now += health.EVERY_S
+    clock.now += writer.HEALTH_S
     checked.check()
     assert outcome == []
 
 
 def test_a_writer_that_hangs_is_noticed(clock, monkeypatch):
-    monkeypatch.setattr(health, "WAIT_S", 0.01)
+    monkeypatch.setattr(writer, "TRIAL_S", 0.01)
     hanging: Future[list[Any]] = Future()
-    checked = health.Health(lambda: hanging, lambda: 0.0)
+    checked = writer.Health(lambda: hanging, lambda: 0.0)
     # Who asks is told how the last trial ended, and waits for the new one only for a moment.
     for _ in range(3):
         checked.check()
-    clock.now += health.PATIENCE_S + 1.0
+    clock.now += writer.PATIENCE_S + 1.0
     with pytest.raises(Refused, match="not finished a write for 61 s"):
         checked.check()
     hanging.set_result([{}])

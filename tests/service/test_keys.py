@@ -48,7 +48,7 @@ def test_what_creates_is_carried_out_once_and_answered_alike(call):
     # The answer of the first request, not the state of today.
     assert call("POST", f"/v1/experiments/{corrected}/continue", json={"add": ["b"]}, headers=KEY).json() == made
     assert call.store.experiment(one.rpartition("/")[2]).round == 4
-    assert all(verdict["ok"] for verdict in call.store.verify())
+    assert all(verdict.ok for verdict in call.store.verify())
 
 
 def test_a_key_belongs_to_one_request(call):

@@ -11,8 +11,9 @@ from tests.service.server import command
 
 import aftereffect as ae
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.commands import Amend, Ask, Away, Reported, Reports, Tell
+from aftereffect.service.experiment.commands import Amend, Ask, Away, Reports, Tell
 from aftereffect.service.local import Local
+from aftereffect.service.messages import ReportItem
 from aftereffect.service.store.store import Store
 
 SETTINGS = {"name": "Ads", "arms": ["a", "b", "c"], "high": 10.0, "max_delay": 1, "seed": 5}
@@ -79,7 +80,7 @@ def test_the_learner_and_the_means_follow(store: Store) -> None:
             assert view.guarantee.certificate.any_time is None
             assert "corrected after they had been learned from" in view.guarantee.words
     assert len(kept) > 5
-    assert store.verify(identity)[0]["ok"]
+    assert store.verify(identity)[0].ok
 
 
 def test_corrections_survive_and_replay(sqlite_url: str) -> None:
@@ -93,7 +94,7 @@ def test_corrections_survive_and_replay(sqlite_url: str) -> None:
         view = store.experiment(identity)
     with Store.open(sqlite_url) as store:
         assert store.experiment(identity) == view
-        assert store.verify(identity)[0]["ok"]
+        assert store.verify(identity)[0].ok
         event = store.events(identity, after=60)["items"][0]
         body = event["body"]
         assert (event["kind"], body["learned"], body["was"], body["total"]) == ("amend", True, row["total"], 3.25)
@@ -102,7 +103,7 @@ def test_corrections_survive_and_replay(sqlite_url: str) -> None:
         with pytest.raises(Refused, match="was must be the total to be corrected"):
             store.perform(identity, Amend(row["round"], 4.0, None, row["total"]))
         played(store, identity, 12, ["1"])
-        assert store.verify(identity)[0]["ok"]
+        assert store.verify(identity)[0].ok
 
 
 def test_what_was_not_learned_from_is_recorded_only(store: Store) -> None:
@@ -126,7 +127,7 @@ def test_what_was_not_learned_from_is_recorded_only(store: Store) -> None:
     assert view.counts["missing"] == 0
     terms = [each.guarantee.certificate.terms for each in (before, view)]
     assert terms[0]["missing"] == terms[1]["missing"]
-    assert store.verify(identity)[0]["ok"]
+    assert store.verify(identity)[0].ok
 
 
 def test_a_substitute_s_total_is_recorded_only(store: Store) -> None:
@@ -137,7 +138,7 @@ def test_a_substitute_s_total_is_recorded_only(store: Store) -> None:
     row = next(row for row in closed(rows_of(store, identity)) if row["substituted"])
     answer = store.perform(identity, Amend(row["round"], 1.0))
     assert (answer["learned"], "the arm that was away" in answer["correction"]) == (False, True)
-    assert store.verify(identity)[0]["ok"]
+    assert store.verify(identity)[0].ok
 
 
 def test_what_cannot_be_learned_is_refused(store: Store) -> None:
@@ -197,7 +198,7 @@ def test_an_enormous_total_put_right_again_leaves_the_means_as_they_were(store: 
         after = store.experiment(identity)
         assert after.sum_of_totals == pytest.approx(before.sum_of_totals, rel=1e-12)
         played(store, identity, 8, ["1"])
-        assert store.verify(identity)[0]["ok"]
+        assert store.verify(identity)[0].ok
     played(store, clips, 1, ["1"], {20 + 8: 1.7e308})
     assert store.experiment(clips).sum_of_totals < 300.0
     with pytest.raises(Refused, match=r"total must be at most 1e\+100, but got 1e\+160"):
@@ -220,7 +221,7 @@ def test_a_total_learned_from_cannot_be_withdrawn_in_an_inherited_or_substituted
 
 
 def restated(rows: list[dict[str, Any]], change: float, **more: Any) -> Reports:
-    items = [Reported(round(row["total"] + change, 3), row["round"], None, row["unit"]) for row in rows]
+    items = [ReportItem(total=round(row["total"] + change, 3), round=row["round"], unit=row["unit"]) for row in rows]
     return Reports(items, restate=True, **more)
 
 
@@ -233,7 +234,7 @@ def test_a_restatement_of_many_days_is_one_write(store_url: str) -> None:
             store.perform(identity, restated(rows, 0.25)._replace(restate=False))
         events = store.experiment(identity).counts["amended"]
         bad = restated(rows, 0.25)
-        wrong = bad.items[-1]._replace(total=-90.0, round=closed(rows)[0]["round"], unit=closed(rows)[0]["unit"])
+        wrong = ReportItem(total=-90.0, round=closed(rows)[0]["round"], unit=closed(rows)[0]["unit"])
         with pytest.raises(Refused, match=f"report {len(rows) + 1}: total must lie in"):
             store.perform(identity, bad._replace(items=[*bad.items, wrong]))
         assert store.experiment(identity).counts["amended"] == events == 0
@@ -249,10 +250,10 @@ def test_a_restatement_of_many_days_is_one_write(store_url: str) -> None:
             store.perform(twin, Amend(row["round"], round(row["total"] + 0.25, 3), row["unit"]))
         assert store.experiment(twin).probabilities == store.experiment(identity).probabilities
         # With the days that are new, as a platform sends them.
-        new = Reports([*restated(rows, 0.5).items, Reported(5.0, 23, None, "n", None)], restate=True)
+        new = Reports([*restated(rows, 0.5).items, ReportItem(total=5.0, round=23, unit="n")], restate=True)
         store.perform(identity, Ask())
         assert store.perform(identity, new)["items"][-1]["round"] == 23
-        assert all(each["ok"] for each in store.verify())
+        assert all(each.ok for each in store.verify())
 
 
 @pytest.fixture

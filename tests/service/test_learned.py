@@ -101,7 +101,7 @@ def test_the_report_is_that_of_a_model_told_every_total_by_hand(store: Store, se
     assert found.rounds == len(hand.arms)
     assert sum(each.plays for each in found.arms) == 31 * len(hand.units)
     assert store.learned(hand.id) is found
-    assert [verdict["finding"] for verdict in store.verify()] == [None]
+    assert [verdict.finding for verdict in store.verify()] == [None]
 
 
 def test_the_player_learns_from_the_same_record_and_after_a_restart(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_the_player_learns_from_the_same_record_and_after_a_restart(tmp_path: Pa
         again.play(4)
         agrees(store.learned(hand.id), again.model(), ARMS)
         assert store.learned(twin).reason == "No total has been reported yet."
-        assert all(verdict["ok"] for verdict in store.verify())
+        assert all(verdict.ok for verdict in store.verify())
 
 
 def test_a_model_finds_the_best_arm_without_being_told_how_long_effects_last(store: Store) -> None:
@@ -157,7 +157,7 @@ def test_a_continuation_remembers_the_record_and_can_have_a_guarantee(store: Sto
     agrees(store.learned(sure.id), hand.model(4), [*ARMS, "d"])
     corrected = store.correct(sure.id, {"high": 20})
     agrees(store.learned(corrected.id), hand.model(4), [*ARMS, "d"])
-    assert all(verdict["ok"] for verdict in store.verify())
+    assert all(verdict.ok for verdict in store.verify())
 
 
 def test_totals_with_effects_of_a_retired_arm_are_left_out(store: Store) -> None:

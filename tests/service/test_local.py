@@ -170,7 +170,7 @@ def test_the_demonstration_is_made_once_and_ends_today(store: str) -> None:
         assert [row["unit"] for row in rows] == list(REGIONS)
         assert {row["date"] for row in rows} == {TODAY.isoformat()}
         assert {row["status"] for row in rows} == {"open"}
-        assert opened.verify(made)[0]["ok"]
+        assert opened.verify(made)[0].ok
 
 
 def test_the_demonstration_has_orders_that_arrive_late_and_are_within_its_range() -> None:

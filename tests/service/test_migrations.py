@@ -57,7 +57,7 @@ def test_a_store_of_an_earlier_version_is_upgraded_step_by_step_and_keeps_its_re
         with store._database.writing.connect() as connection:
             assert connection.exec_driver_sql("SELECT name FROM pets").scalar() == "cat"
             assert schema.version(connection) == "third"
-        assert (store.verify()[0]["ok"], store.experiment(one).round) == (True, 19)
+        assert (store.verify()[0].ok, store.experiment(one).round) == (True, 19)
 
 
 def test_the_newest_version_is_the_last_step():

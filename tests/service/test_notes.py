@@ -42,7 +42,7 @@ def test_a_note_is_kept_with_its_round_and_in_the_log(store):
     assert kinds == ["note", "note"]
     store.perform(one, Finish())
     assert store.perform(one, Note(2, None, "s"))["note"] is None
-    assert store.verify(one)[0]["ok"]
+    assert store.verify(one)[0].ok
     new = store.correct(one, {"high": 2}).id
     assert [row["note"] for row in store.rounds(new, limit=1000)["items"] if row["note"]] == ["holiday"]
     found = list(csv.DictReader(io.StringIO(b"".join(store.export(one, "csv")).decode())))

@@ -42,7 +42,7 @@ def test_several_processes_share_experiments(fresh_postgres_url):
         clients = [subprocess.Popen(call, stdout=subprocess.PIPE, text=True) for call in calls]
         told = [int(client.communicate(timeout=300)[0]) for client in clients]
         assert [client.returncode for client in clients] == [0, 0, 0]
-        assert all(verdict["ok"] for verdict in store.verify())
+        assert all(verdict.ok for verdict in store.verify())
         assert sum(store.experiment(identity).round for identity in ids) == sum(told)
 
 
@@ -54,7 +54,7 @@ def test_a_store_takes_up_what_another_has_moved(fresh_postgres_url):
             assert ask.perform(identity, Ask())["round"] == t
             tell.perform(identity, Tell(t, 0.5))
             assert one.experiment(identity).round == two.experiment(identity).round == t
-        assert one.verify(identity)[0]["ok"]
+        assert one.verify(identity)[0].ok
 
 
 def test_another_history_of_the_same_length_is_noticed(fresh_postgres_url):
@@ -81,7 +81,7 @@ def test_another_history_of_the_same_length_is_noticed(fresh_postgres_url):
         with pytest.raises(Refused, match=r"reported as 0\.25"):
             store.perform(identity, Tell(1, 0.5))
         assert store.perform(identity, Ask())["round"] == 2
-        assert store.verify(identity)[0]["ok"]
+        assert store.verify(identity)[0].ok
 
 
 def test_batches_in_opposite_orders_do_not_block_each_other(fresh_postgres_url):
@@ -110,7 +110,7 @@ def test_connections_that_were_cut_are_made_again(fresh_postgres_url):
         assert cut >= 2
         assert store.perform(identity, Tell(1, 0.5))["status"] == "reported"
         assert store.experiment(identity).open_round is None
-        assert store.verify(identity)[0]["ok"]
+        assert store.verify(identity)[0].ok
 
 
 def test_a_commit_whose_answer_is_lost_may_have_been_kept_and_is_said_to(fresh_postgres_url, caplog):
@@ -132,7 +132,7 @@ def test_a_commit_whose_answer_is_lost_may_have_been_kept_and_is_said_to(fresh_p
         assert refused.value.status == 503
         assert "not kept" not in caplog.text + refused.value.detail
         assert store.perform(identity, Tell(asked["round"], 0.5))["repeated"]
-        assert store.verify(identity)[0]["ok"]
+        assert store.verify(identity)[0].ok
 
 
 def test_a_row_locked_for_ever_is_not_waited_for_for_ever(fresh_postgres_url, monkeypatch):
@@ -188,4 +188,4 @@ def test_a_server_killed_and_started_again_goes_on(own_postgres_server):
         asked = store.perform(identity, Ask())
         assert asked["round"] == 2
         store.perform(identity, Tell(asked["round"], 0.5))
-        assert store.verify(identity)[0]["ok"]
+        assert store.verify(identity)[0].ok

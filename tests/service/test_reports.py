@@ -144,7 +144,7 @@ def test_several_rounds_are_reported_in_one_request(call):
     assert again["next"] is None
     view = call("GET", path).json()
     assert (view["round"], view["sum_of_totals"], view["counts"]["missing"]) == (4, 13.5, 1)
-    assert call.store.verify()[0]["ok"]
+    assert call.store.verify()[0].ok
 
 
 def test_a_fault_in_any_report_leaves_all_of_them_out(call):
@@ -220,7 +220,7 @@ def test_a_round_ahead_of_its_date_is_refused_unless_it_is_meant(call):
     ):
         assert "round 1 has the date 2026-03-05, but today is 2026-03-04" in problem(refused, 409, "ahead")
     assert call("PUT", f"{path}/rounds/1", json={"total": 5}).status_code == 200
-    assert call.store.verify()[0]["ok"]
+    assert call.store.verify()[0].ok
     # Today's round is not ahead, and without a start date rounds have the date of their opening.
     for start in ("2026-03-04", None):
         other = call.create(start_date=start)

@@ -13,10 +13,9 @@ import pytest
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store import database, sqlite_file
-from aftereffect.service.store.health import trial
 from aftereffect.service.store.sqlite_file import SqliteFile, holder, holder_path
 from aftereffect.service.store.store import Store
-from aftereffect.service.store.writer import Job, Work
+from aftereffect.service.store.writer import Job, Work, trial
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
 
@@ -169,7 +168,7 @@ def test_a_log_that_is_written_over_is_noticed_and_not_moved_into_the_file(tmp_p
             refuses(store, identity)
     assert (file.read_bytes(), log.read_bytes()) == (before, after)
     with Store.open(f"sqlite:///{file}") as store:
-        assert store.verify(identity)[0]["ok"]
+        assert store.verify(identity)[0].ok
         assert 9 <= store.experiment(identity).round < 30
 
 
@@ -271,7 +270,7 @@ def test_somebody_who_looks_into_the_file_removes_nothing(sqlite_url):
             assert int(looked.stdout) == 2 * t - 1
             assert (log.stat().st_ino, log.stat().st_size) == (before.st_ino, before.st_size)
             assert store.perform(mail, Tell(t, 0.5))["status"] == "reported"
-        assert store.verify(mail)[0]["ok"]
+        assert store.verify(mail)[0].ok
 
 
 # The lock is the file's own: one process at a time, by whatever name it knows the file.

@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
+from aftereffect.service.messages import Page, Verdict
 from aftereffect.service.store import event_log, verify
 from aftereffect.service.store.store import Store
 from aftereffect.service.store.writer import Work
@@ -43,9 +44,9 @@ def alter(store: Store, statement: str) -> None:
 def test_what_was_not_altered_is_in_order(store):
     identity = filled(store)
     (verdict,) = store.verify(identity)
-    assert (verdict["ok"], verdict["rounds"], verdict["finding"]) == (True, ROUNDS, None)
-    last = store.events(identity, after=verdict["events"] - 1)["items"]
-    assert [event["hash"] for event in last] == [verdict["head"]]
+    assert (verdict.ok, verdict.rounds, verdict.finding) == (True, ROUNDS, None)
+    last = store.events(identity, after=verdict.events - 1)["items"]
+    assert [event["hash"] for event in last] == [verdict.head]
     kinds = {event["kind"] for event in store.events(identity, limit=1000)["items"]}
     assert kinds == {"ask", "tell", "amend", "pause", "resume", "away", "back"}
 
@@ -94,12 +95,12 @@ def test_every_alteration_is_found(store, monkeypatch):
             saved[table] = connection.exec_driver_sql(f"SELECT * FROM {table}").all()
     for statement, finding in ALTERATIONS:
         alter(store, statement)
-        verdicts = {verdict["experiment"]: verdict for verdict in store.verify()}
+        verdicts = {verdict.experiment: verdict for verdict in store.verify()}
         verdict = verdicts[identity]
-        assert not verdict["ok"], statement
-        assert finding in verdict["finding"], (statement, verdict["finding"])
+        assert not verdict.ok, statement
+        assert finding in verdict.finding, (statement, verdict.finding)
         _put_back(store, saved)
-    assert all(verdict["ok"] for verdict in store.verify())
+    assert all(verdict.ok for verdict in store.verify())
 
 
 def _put_back(store: Store, saved: dict[str, list[tuple[object, ...]]]) -> None:
@@ -129,19 +130,19 @@ def test_a_forged_event_with_a_right_hash_is_found_by_replaying(store):
     alter(store, f"UPDATE events SET body = '{text.replace('%', '%%')}', hash = '{head}'")
     alter(store, f"UPDATE experiments SET head = '{head}'")
     (verdict,) = store.verify(identity)
-    assert not verdict["ok"]
-    assert "event 1" in verdict["finding"]
-    assert "replayed" in verdict["finding"]
+    assert not verdict.ok
+    assert "event 1" in verdict.finding
+    assert "replayed" in verdict.finding
 
 
 def test_verdicts_come_in_pages_that_end_after_a_while(store, monkeypatch):
     made = [store.create({**SHOP, "seed": seed}).id for seed in range(5)]
     everything = store.verify()
-    assert [verdict["experiment"] for verdict in everything] == made
-    assert store.verify_page() == {"items": everything, "next": None}
+    assert [verdict.experiment for verdict in everything] == made
+    assert store.verify_page() == Page[Verdict](items=everything, next=None)
     first = store.verify_page(limit=2)
-    assert first == {"items": everything[:2], "next": made[1]}
-    assert store.verify_page(after=made[1], limit=3) == {"items": everything[2:], "next": None}
+    assert first == Page[Verdict](items=everything[:2], next=made[1])
+    assert store.verify_page(after=made[1], limit=3) == Page[Verdict](items=everything[2:], next=None)
     monkeypatch.setattr(verify, "PAGE_S", 0.0)
-    assert store.verify_page(after=made[2]) == {"items": everything[3:4], "next": made[3]}
-    assert store.verify_page(after=made[3]) == {"items": everything[4:], "next": None}
+    assert store.verify_page(after=made[2]) == Page[Verdict](items=everything[3:4], next=made[3])
+    assert store.verify_page(after=made[3]) == Page[Verdict](items=everything[4:], next=None)

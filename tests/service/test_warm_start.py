@@ -46,7 +46,7 @@ def test_a_prior_of_the_settings_is_that_of_the_player(store: Store) -> None:
     view = played(store, warm.id, 3)
     assert view.guarantee.certificate.terms["prior"] == pytest.approx(price)
     assert not view.guarantee.void
-    assert all(each["ok"] for each in store.verify())
+    assert all(each.ok for each in store.verify())
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_another_experiment_s_measurements_are_the_beginning(store: Store) -> No
     with pytest.raises(Refused, match="there is no experiment 'nobody'"):
         store.create({**SETTINGS, "warm_start": {"experiment": "nobody"}})
     played(store, made.id, 10)
-    assert all(each["ok"] for each in store.verify())
+    assert all(each.ok for each in store.verify())
 
 
 def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> None:
@@ -117,7 +117,7 @@ def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> Non
     played(store, made.id)
     again = store.continue_with(made.id, retire=["d"], changes={"name": "Last", "high": 20})
     assert (again.name, again.arms, again.high) == ("Last", ["b", "c"], 20.0)
-    assert all(each["ok"] for each in store.verify())
+    assert all(each.ok for each in store.verify())
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_long_list_gives_what_single_commands_give(store, monkeypatch):
     assert codes(answers) == [t for t in range(1, 601) for _ in range(2)]
     singly = [store.perform(two, command) for command in commands[:100]]
     assert [answer["arm"] for answer in singly] == [answer["arm"] for answer in answers[:100]]
-    assert [verdict["ok"] for verdict in store.verify()] == [True, True]
+    assert [verdict.ok for verdict in store.verify()] == [True, True]
     assert store.experiment(one).round == 600
 
 
@@ -154,7 +154,7 @@ def test_what_comes_after_a_slice_that_was_not_kept_builds_on_what_is_there(stor
     answers = store.perform_many([*first, *second])
     assert codes(answers) == ["busy"] * 4 + ["not_open", 1, 1, 1]
     assert [row["status"] for row in store.rounds(one)["items"]] == ["open"]
-    assert [verdict["ok"] for verdict in store.verify()] == [True, True]
+    assert [verdict.ok for verdict in store.verify()] == [True, True]
 
 
 def test_creations_and_tokens_may_come_between(store, slices):
@@ -174,7 +174,7 @@ def test_creations_and_tokens_may_come_between(store, slices):
         stop.set()
         for each in made:
             each.result()
-    assert all(verdict["ok"] for verdict in store.verify())
+    assert all(verdict.ok for verdict in store.verify())
     assert len(store.tokens()) >= 2
 
 
@@ -198,7 +198,7 @@ def test_clients_that_never_let_up_let_neither_log_nor_memory_grow(sqlite_url, s
         assert codes(answers) == [t for t in range(1, 6) for _ in range(24)]
         assert max(held[1:]) <= 5
         assert len(moved) >= 5
-        assert all(verdict["ok"] for verdict in store.verify())
+        assert all(verdict.ok for verdict in store.verify())
 
 
 def test_a_full_disk_makes_the_writer_move_the_log_into_the_file(sqlite_url, monkeypatch):
@@ -252,7 +252,7 @@ def test_whatever_fails_what_was_acknowledged_is_there(store, slices, seed):
         for row in rows:
             assert told.get((identity, row["round"]), row["total"]) == row["total"]
         assert max((r for i, r in told if i == identity), default=0) <= len(rows)
-    assert all(verdict["ok"] for verdict in store.verify())
+    assert all(verdict.ok for verdict in store.verify())
 
 
 # One experiment that is damaged is nobody else's affair.
@@ -290,10 +290,10 @@ def test_a_damaged_experiment_fails_alone_in_a_list_and_singly(store_url, caplog
         # Said once, in one line.
         assert [record.exc_info for record in caplog.records if ids[3] in record.getMessage()] == [None]
         store.check_health()
-        assert store.status()["damaged"] == [ids[3]]
+        assert store.status().damaged == [ids[3]]
         with pytest.raises(Corrupt):
             store.experiment(ids[3])
-        assert [verdict["ok"] for verdict in store.verify()] == [True] * 3 + [False] + [True] * 4
+        assert [verdict.ok for verdict in store.verify()] == [True] * 3 + [False] + [True] * 4
 
 
 def test_a_page_that_cannot_be_read_is_the_fault_of_its_experiment(store_url, monkeypatch, caplog):
@@ -313,7 +313,7 @@ def test_a_page_that_cannot_be_read_is_the_fault_of_its_experiment(store_url, mo
         # Tried again after a while.
         store._writer.damaged[ids[5]] = store._writer.damaged[ids[5]][0], 0.0
         assert store.perform(ids[5], Tell(1, 0.5))["status"] == "reported"
-        assert store.status()["damaged"] == [ids[3]]
+        assert store.status().damaged == [ids[3]]
     assert "Traceback" not in caplog.text
 
 
@@ -363,13 +363,13 @@ def test_what_cannot_be_written_for_one_experiment_is_written_for_the_others(sto
     assert codes(store.perform_many([(i, Tell(1, 0.5)) for i in ids])) == [1, 1, "corrupt", 1, 1, 1]
     # The second time it is kept apart from the beginning: the others share their transaction.
     assert [len(items) for items in seen] == [5, 1]
-    assert store.status()["damaged"] == [ids[2]]
+    assert store.status().damaged == [ids[2]]
     assert "Traceback" not in caplog.text
     monkeypatch.undo()
     store._writer.damaged[ids[2]] = store._writer.damaged[ids[2]][0], 0.0
     assert store.perform(ids[2], Ask())["round"] == 1
-    assert store.status()["damaged"] == []
-    assert all(verdict["ok"] for verdict in store.verify())
+    assert store.status().damaged == []
+    assert all(verdict.ok for verdict in store.verify())
 
 
 def test_a_commit_that_failed_is_not_tried_again(store, monkeypatch):
@@ -382,7 +382,7 @@ def test_a_commit_that_failed_is_not_tried_again(store, monkeypatch):
     event.listen(store._database.writing, "commit", lost, once=True)
     assert codes(store.perform_many([(identity, Ask()), (identity, Tell(1, 0.5))])) == ["corrupt"] * 2
     assert len(seen) == 1
-    assert store.status()["damaged"] == []
+    assert store.status().damaged == []
 
 
 def test_reads_that_are_held_up_hold_up_nobody_else(store_url):

@@ -55,7 +55,7 @@ class Local(Service):
         self.store.close()
 
     def _answer(self, operation: Operation[Any], path: Mapping[str, Any], body: Any, query: Mapping[str, Any]) -> Any:
-        given = {**path, **query}
+        given = operation.given(path, query)
         if operation.body is not None:
             given["body"] = operation.read({} if body is None and operation.optional else body)
         found = operation.run(self.store, **given)

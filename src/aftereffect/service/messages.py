@@ -24,7 +24,6 @@ MOST_BULK = 10_000
 """The maximum number of items in a bulk request."""
 
 State = Literal["draft", "running", "paused", "finished"]
-STATES: tuple[str, ...] = get_args(State)
 Scope = Literal["read", "play", "admin"]
 SCOPES: tuple[str, ...] = get_args(Scope)
 
@@ -66,7 +65,7 @@ ROW = {
 class Request(BaseModel):
     """A request; unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Reply(BaseModel):
@@ -104,6 +103,10 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+Fields = dict[str, Any]
+"""The fields of a reply as plain data: as the REST API sends them, and as `Reply.read` reads them."""
+
+
 class NoFields(Request):
     """No fields. The body may be omitted."""
 
@@ -123,7 +126,7 @@ class Told(Request):
     unit: Unit = None
 
 
-Ahead = Annotated[bool, Field(strict=True, description="Accept a report of a round before its date; if false, refuse.")]
+Flag = Annotated[bool, Field(strict=True)]
 
 
 class Tell(Told):
@@ -131,8 +134,9 @@ class Tell(Told):
 
     model_config = example(total=31.5)
 
-    ahead: Ahead = True
-    next: Annotated[bool, Field(strict=True)] = False
+    ahead: Flag = True
+    """Accept a report of a round before its date; if false, refuse."""
+    next: Flag = False
 
 
 class ReportItem(Told):
@@ -154,14 +158,14 @@ class Reports(Request):
 
     items: Annotated[list[ReportItem], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
     csv: Annotated[str, Field(strict=True)] | None = None
-    first: Annotated[
-        RoundNumber | None, Field(description="The round of the first report, if the reports name no rounds.")
-    ] = None
-    ahead: Ahead = True
-    next: Annotated[bool, Field(strict=True, description="Also open the next round, and return it.")] = False
-    restate: Annotated[
-        bool, Field(strict=True, description="Take another total of a round that has one as a correction.")
-    ] = False
+    first: RoundNumber | None = None
+    """The round of the first report, if the reports name no rounds."""
+    ahead: Flag = True
+    """Accept a report of a round before its date; if false, refuse."""
+    next: Flag = False
+    """Also open the next round, and return it."""
+    restate: Flag = False
+    """Take another total of a round that has one as a correction."""
 
 
 class Amend(Told):
@@ -581,12 +585,17 @@ class Series(Reply):
 
 
 class Verdict(Reply):
-    """The result of replaying a log. finding: the first difference from what is stored, None if there is none."""
+    """The result of replaying a log. finding: the first difference from what is stored, None if there is none.
+
+    events, head: the number of events, and the hash of the last one.
+    """
 
     experiment: str
     ok: bool
     rounds: int | None
     finding: str | None
+    events: int | None = None
+    head: str | None = None
 
 
 class Reminder(Reply):

@@ -11,10 +11,10 @@ command for the writer, so that no thread waits for it; a `bulk` operation retur
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from pydantic_core import PydanticKnownError
 
 from aftereffect.core.checks import shown
@@ -26,6 +26,7 @@ from aftereffect.service.messages import (
     MOST_BULK,
     MOST_ITEMS,
     MOST_SERIES,
+    Fields,
     NoFields,
     Overview,
     Page,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from aftereffect.service.store.writer import Answer
 
 R = TypeVar("R")
-Answers = dict[str, Any]
 # (id, item or why it is refused); the id is None if it cannot be read.
 Items = list[tuple[str | None, Any]]
 ALL, ONE = "/v1/experiments", "/v1/experiments/{id}"
@@ -77,13 +77,13 @@ Ids = Annotated[
 Last = Annotated[int, _number(2000), Field(ge=1, le=MOST_SERIES, description="The maximum number of rounds.")]
 Limit = Annotated[int, _number(100), Field(ge=1, le=MOST_ITEMS, description="The maximum number of items.")]
 Search = Annotated[str, Field(max_length=200, description="Only experiments whose names contain this.")]
-StateName = Annotated[messages.State | Literal[""], Field(description="Only experiments in this state.")]
+StateName = Annotated[Literal[messages.State, ""], Field(description="Only experiments in this state.")]
 Key = Annotated[
     str | None,
     Field(
         pattern=r"^[!-~]{8,100}$",
         description="Chosen at random for each request; a request that is repeated with its key is answered as the "
-        "first time, and changes nothing. Answers are kept for 30 days.",
+        "first time, and changes nothing. Fields are kept for 30 days.",
     ),
 ]
 
@@ -114,6 +114,14 @@ class Operation(Generic[R]):
         given = inspect.signature(effect).parameters
         self.parameters = {name: given[name] for name in given if name not in ("store", "body", *self.names)}
         self.body: type[BaseModel] | None = given["body"].annotation if "body" in given else None
+        fields: dict[str, Any] = {name: PATH[name] for name in self.names}
+        fields |= {name: (each.annotation, each.default) for name, each in self.parameters.items() if name != "item"}
+        rules = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+        self.arguments = create_model(self.name, __config__=rules, **fields)
+
+    def given(self, path: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, Any]:
+        """Validate the parameters of path and query, as the REST API does."""
+        return dict(checked(self.arguments, {**path, **query}, "the query"))
 
     def read(self, given: Any) -> Any:
         """Validate a body."""
@@ -167,7 +175,7 @@ class BulkOperation(Operation[R]):
         left = iter(done)
         return [(name, item if isinstance(item, Refused) else next(left)) for name, item in body]
 
-    def run(self, store: "Store", **given: Any) -> Answers:
+    def run(self, store: "Store", **given: Any) -> Fields:
         """Carry out the valid items as one job."""
         return listed(self.answers(given["body"], store.perform_many(self.orders(given["body"]))))
 
@@ -177,8 +185,8 @@ class _Items(BaseModel, extra="forbid"):
 
 
 def listed(
-    answers: Sequence[tuple[str | None, "Answer"]], problem: Callable[[Refused], Answers] = Refused.problem
-) -> Answers:
+    answers: Sequence[tuple[str | None, "Answer"]], problem: Callable[[Refused], Fields] = Refused.problem
+) -> Fields:
     """Return the answers of a bulk operation as one. problem: shows a refusal."""
     return {
         "items": [
@@ -257,7 +265,7 @@ def bulk_tell(item: messages.TellItem) -> Command:
 
 
 @call("POST", ONE + "/reports", messages.ManyReports, "play")
-def reports(store: "Store", id: str, body: messages.Reports, key: Key = None) -> Answers:
+def reports(store: "Store", id: str, body: messages.Reports, key: Key = None) -> Fields:
     """Report several rounds at once, all or none, from a list or from the text of a CSV file."""
     return store.report(id, totals.reports(body), key=key)
 
@@ -268,15 +276,15 @@ def reports(store: "Store", id: str, body: messages.Reports, key: Key = None) ->
 @call("GET", ALL, Page[messages.Summary], "read")
 def experiments(
     store: "Store", after: After = "", limit: Limit = 100, state: StateName = "", search: Search = ""
-) -> Answers:
+) -> Fields:
     """List the experiments."""
     return store.experiments(after or None, limit, state or None, search or None)
 
 
 @call("GET", "/v1/compare", messages.Comparisons, "read")
-def compare(store: "Store", ids: Ids) -> Answers:
+def compare(store: "Store", ids: Ids) -> messages.Comparisons:
     """Compare experiments: gain over an equal split, leading arm, next decision."""
-    return {"items": store.compare(ids.split(","))}
+    return messages.Comparisons(items=store.compare(ids.split(",")))
 
 
 @call("GET", ONE, Overview, "read")
@@ -292,19 +300,19 @@ def learned(store: "Store", id: str) -> messages.Learned:
 
 
 @call("GET", ONE + "/rounds", Page[messages.Row], "read")
-def rounds(store: "Store", id: str, after: After = "", limit: Limit = 100) -> Answers:
+def rounds(store: "Store", id: str, after: After = "", limit: Limit = 100) -> Fields:
     """List the rounds, one row per unit."""
     return store.rounds(id, after or None, limit)
 
 
 @call("GET", ONE + "/events", Page[messages.Event], "read")
-def events(store: "Store", id: str, after: AfterEvent = 0, limit: Limit = 100) -> Answers:
+def events(store: "Store", id: str, after: AfterEvent = 0, limit: Limit = 100) -> Fields:
     """List the events of the log."""
     return store.events(id, after, limit)
 
 
 @call("GET", ONE + "/series", messages.Series, "read")
-def series(store: "Store", id: str, last: Last = 2000) -> Answers:
+def series(store: "Store", id: str, last: Last = 2000) -> Fields:
     """Return the data of the charts, column by column."""
     return store.series(id, last)
 
@@ -316,18 +324,18 @@ def export(store: "Store", id: str, format: Format = "csv") -> Iterator[bytes]:
 
 
 @call("GET", ONE + "/reminder", messages.Reminder, "read", pool="checks")
-def reminder(store: "Store", id: str) -> Answers:
+def reminder(store: "Store", id: str) -> messages.Reminder:
     """Return the reminder of an experiment, and the names of the webhooks that the operator allows."""
     return _reminder(store, id)
 
 
-def _reminder(store: "Store", id: str) -> Answers:
-    found = {"experiment": id, "webhook": None, "webhooks": list(store.webhooks)}
-    return found | next(iter(store.reminders(id)), {})
+def _reminder(store: "Store", id: str) -> messages.Reminder:
+    known: Mapping[str, Any] = next(iter(store.reminders(id)), {"experiment": id, "webhook": None})
+    return messages.Reminder(**known, webhooks=list(store.webhooks))
 
 
 @call("POST", "/v1/plan", messages.Plan, "read", pool="long_reads")
-def plan(store: "Store", body: PlanQuestion) -> Answers:
+def plan(store: "Store", body: PlanQuestion) -> Fields:
     """Return what to expect of settings: a forecast against an A/B test, blocks, decisions. Nothing is stored."""
     from aftereffect.service.experiment.plan import planned
 
@@ -392,7 +400,7 @@ def back(store: "Store", id: str, arm: str, body: NoFields) -> Overview:
 
 
 @call("PUT", ONE + "/reminder", messages.Reminder, "admin", pool="checks")
-def remind(store: "Store", id: str, body: messages.NewReminder) -> Answers:
+def remind(store: "Store", id: str, body: messages.NewReminder) -> messages.Reminder:
     """Call a webhook when a round waits for its report, or in every round with what to play."""
     if body.webhook not in store.webhooks:
         names = ", ".join(store.webhooks) or "none are"
@@ -409,27 +417,28 @@ def forget_reminder(store: "Store", id: str) -> None:
 
 # The time of a replay grows with the log, so it requires the scope `admin`.
 @call("GET", ONE + "/verify", messages.Verdict, "admin", pool="long_reads")
-def verify(store: "Store", id: str) -> Answers:
+def verify(store: "Store", id: str) -> messages.Verdict:
     """Replay the log and compare the result with the stored data."""
     return store.verify(id)[0]
 
 
 @call("GET", "/v1/verify", Page[messages.Verdict], "admin", pool="long_reads")
-def verify_all(store: "Store", after: After = "", limit: Limit = 100) -> Answers:
+def verify_all(store: "Store", after: After = "", limit: Limit = 100) -> Page[messages.Verdict]:
     """Replay every log, including those of experiments that no longer exist."""
     return store.verify_page(after or None, limit)
 
 
 @call("POST", "/v1/tokens", messages.Token, "admin", pool="checks", status=201)
-def create_token(store: "Store", body: messages.NewToken, key: Key = None) -> Answers:
+def create_token(store: "Store", body: messages.NewToken, key: Key = None) -> messages.Token:
     """Create a token; only this response contains it."""
-    return {"name": body.name, "scopes": body.scopes, "token": store.create_token(body.name, body.scopes, key=key)}
+    token = store.create_token(body.name, body.scopes, key=key)
+    return messages.Token(name=body.name, scopes=body.scopes, token=token)
 
 
 @call("GET", "/v1/tokens", messages.Tokens, "admin", pool="checks")
-def tokens(store: "Store") -> Answers:
+def tokens(store: "Store") -> messages.Tokens:
     """List the tokens: names, scopes and dates, not the tokens themselves."""
-    return {"items": store.tokens()}
+    return messages.Tokens(items=store.tokens())
 
 
 @call("DELETE", "/v1/tokens/{token}", None, "admin", pool="checks", status=204)

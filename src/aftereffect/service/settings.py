@@ -170,7 +170,7 @@ Arms = Annotated[
 Player = Literal["advised", "model", "paper"]
 Units = Annotated[
     tuple[Annotated[Name, BeforeValidator(unit_name, json_schema_input_type=Name | int)], ...],
-    Field(min_length=1, max_length=MOST_UNITS, description="How many units play in parallel, or their names."),
+    Field(min_length=1, max_length=MOST_UNITS),
     _count(1, MOST_UNITS),
     AfterValidator(distinct),
 ]
@@ -255,36 +255,35 @@ class Design(BaseModel):
     not know: then the player is "model". arms, units: names. round_length: in days. max_delay: in rounds.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=nullable)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", json_schema_extra=nullable, use_attribute_docstrings=True
+    )
 
     arms: Arms
-    low: Number = Field(0.0, description="The smallest effect of one action, over any consecutive rounds.")
-    high: Number | None = Field(
-        None, description="The largest effect of one action, over any consecutive rounds; only for a guarantee."
-    )
-    out_of_range: Literal["void", "clip"] = Field(
-        "void",
-        description="A total that the range makes impossible is recorded; for learning it is dropped (void), because "
-        "it may be a typing error, or counted as the nearest possible one (clip), which avoids a bias.",
-    )
+    low: Number = 0.0
+    """The smallest effect of one action, over any consecutive rounds."""
+    high: Number | None = None
+    """The largest effect of one action, over any consecutive rounds; only for a guarantee."""
+    out_of_range: Literal["void", "clip"] = "void"
+    """A total that the range makes impossible is recorded; for learning it is dropped (void), because it may be a
+    typing error, or counted as the nearest possible one (clip), which avoids a bias."""
     direction: Literal["maximize", "minimize"] = "maximize"
     carry_over: CarryOver | None = None
-    round_length: float = Field(1.0, description="In days, or in words.")
-    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST, description="Rounds; by default open-ended.")
+    round_length: float = 1.0
+    """In days, or in words."""
+    horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST)
+    """Rounds; by default open-ended."""
     units: Units = ("1",)
-    player: Player = Field(
-        "advised",
-        description='"advised" has a guarantee; "model" needs to know neither how long effects last nor their range, '
-        'and is used if max_delay and carry_over are omitted; "paper" needs a horizon.',
-        json_schema_extra={"default": None},
-    )
-    max_lag: int | None = Field(
-        None, strict=True, ge=1, le=MOST_LAG, description="For \"model\": the longest lag it looks for, in rounds."
-    )
-    max_delay: int = Field(
-        0, strict=True, ge=0, le=MOST_DELAY, description="d, in rounds.", json_schema_extra={"default": None}
-    )
-    prior: PriorMeans | None = Field(None, description="What is known about the arms before round 1.")
+    """How many units play in parallel, or their names."""
+    player: Player = Field("advised", json_schema_extra={"default": None})
+    """"advised" has a guarantee; "model" needs to know neither how long effects last nor their range, and is used if
+    max_delay and carry_over are omitted; "paper" needs a horizon."""
+    max_lag: int | None = Field(None, strict=True, ge=1, le=MOST_LAG)
+    """For "model": the longest lag it looks for, in rounds."""
+    max_delay: int = Field(0, strict=True, ge=0, le=MOST_DELAY, json_schema_extra={"default": None})
+    """d, in rounds."""
+    prior: PriorMeans | None = None
+    """What is known about the arms before round 1."""
 
     @model_validator(mode="before")
     @classmethod
@@ -420,14 +419,14 @@ class PlanQuestion(Design):
 
     arms: Annotated[Arms, _count(2, MOST_ARMS), Field(json_schema_extra={"default": None})] = ()
     # A plan does not depend on the unit of the totals.
-    high: Number = Field(1.0, description="The largest effect of one action, over any consecutive rounds.")
-    n_arms: Annotated[int | None, Field(ge=2, le=MOST_ARMS, description="The same as arms.")] = None
-    gap: Number | None = Field(
-        None, gt=0.0, description="A guess: how much more an action of the best arm brings than one of the next."
-    )
-    noise: Number | None = Field(
-        None, ge=0.0, description="A guess: the standard deviation of a total if the arm never changes."
-    )
+    high: Number = 1.0
+    """The largest effect of one action, over any consecutive rounds."""
+    n_arms: Annotated[int | None, Field(ge=2, le=MOST_ARMS)] = None
+    """The same as arms."""
+    gap: Number | None = Field(None, gt=0.0)
+    """A guess: how much more an action of the best arm brings than one of the next."""
+    noise: Number | None = Field(None, ge=0.0)
+    """A guess: the standard deviation of a total if the arm never changes."""
 
     @model_validator(mode="before")
     @classmethod
@@ -451,13 +450,16 @@ class ExperimentSettings(Design):
     model_config = ConfigDict(json_schema_extra=_with_example)
 
     name: Text
-    seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1, description="The random seed; by default drawn.")
-    draft: bool = Field(False, strict=True, description="Do not start it yet.")
-    measure: Name | None = Field(None, description='What a total counts, such as "orders" or "EUR".')
-    start_date: Date | None = Field(
-        None, description="The date of round 1, such as 2026-01-31."
-    )
-    warm_start: WarmStart | None = Field(None, description="Begin with what another experiment has measured.")
+    seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1)
+    """The random seed; by default drawn."""
+    draft: bool = Field(False, strict=True)
+    """Do not start it yet."""
+    measure: Name | None = None
+    """What a total counts, such as "orders" or "EUR"."""
+    start_date: Date | None = None
+    """The date of round 1, such as 2026-01-31."""
+    warm_start: WarmStart | None = None
+    """Begin with what another experiment has measured."""
 
     @model_validator(mode="after")
     def _one_beginning(self) -> Self:

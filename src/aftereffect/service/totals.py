@@ -14,7 +14,7 @@ from aftereffect.core.checks import shown
 from aftereffect.core.frames import numbers, opened
 from aftereffect.service import messages
 from aftereffect.service.errors import Refused, checked
-from aftereffect.service.experiment.commands import Reported, Reports
+from aftereffect.service.experiment.commands import Reports
 from aftereffect.service.messages import MOST_ITEMS
 
 MISSING = "missing"
@@ -178,12 +178,11 @@ def reports(given: messages.Reports) -> Reports:
     """
     if (given.items is None) == (given.csv is None):
         raise Refused("invalid", "exactly one of items and csv must be given, but got both or none")
-    reported = list(items(given.csv)) if given.csv is not None else given.items or ()
-    found = [Reported(item.total, item.round, item.date, item.unit, item.arm) for item in reported]
+    found = list(items(given.csv)) if given.csv is not None else given.items or []
     unnamed = sum(item.round is None and item.date is None for item in found)
     if unnamed == len(found) and given.first is not None:
         rounds = {item.unit: count(given.first) for item in found}
-        found = [item._replace(round=next(rounds[item.unit])) for item in found]
+        found = [item.model_copy(update={"round": next(rounds[item.unit])}) for item in found]
     elif unnamed and given.csv is not None:
         rule = "a file must have the round or date of every total, or first must be given, the round of its first total"
         missing = f"but {unnamed:,} of {len(found):,} have neither: the same file again would report further rounds"

@@ -2,7 +2,6 @@
 
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -12,6 +11,7 @@ from aftereffect.service.api.app import create_app
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.messages import Verdict
 from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
@@ -76,9 +76,9 @@ def test_a_damaged_row_of_an_experiment_is_its_own_affair(tmp_path: Path, column
             found, after = found + page["items"] + page.get("damaged", []), page["next"]
         assert [one if isinstance(one, str) else one["id"] for one in found] == ids
         for verdicts in (store.verify(), _pages(store)):
-            assert [one["experiment"] for one in verdicts] == ids
-            assert [one["ok"] for one in verdicts] == [True, False, True]
-        assert [one["ok"] for one in store.verify(ids[1])] == [False]
+            assert [one.experiment for one in verdicts] == ids
+            assert [one.ok for one in verdicts] == [True, False, True]
+        assert [one.ok for one in store.verify(ids[1])] == [False]
         answers = store.perform_many([(each, Ask()) for each in ids])
         assert [answer["round"] for answer in (answers[0], answers[2])] == [ROUNDS + 1] * 2
         for each in right:
@@ -90,12 +90,12 @@ def test_a_damaged_row_of_an_experiment_is_its_own_affair(tmp_path: Path, column
                 store.experiment(ids[1])
 
 
-def _pages(store: Store) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _pages(store: Store) -> list[Verdict]:
+    found: list[Verdict] = []
     after = None
     while after is not None or not found:
         page = store.verify_page(after=after, limit=1)
-        found, after = found + page["items"], page["next"]
+        found, after = found + page.items, page.next
     return found
 
 
@@ -147,7 +147,7 @@ async def test_a_value_of_the_wrong_type_is_called_damage(tmp_path: Path, table:
                     else:
                         assert answer.status_code == 200
             verdict = (await client.get(f"/v1/experiments/{ids[1]}/verify")).json()
-            assert not verdict["ok"]
+            assert not verdict.ok
             assert (await client.get("/v1/verify")).status_code == 200
             assert (await client.get("/")).status_code == 200
         rows = store.rounds(ids[0], limit=1000)["items"]
@@ -163,4 +163,4 @@ def test_settings_that_were_altered_are_seen_where_the_experiment_resumes(tmp_pa
             with pytest.raises(Corrupt, match=f"settings of experiment {ids[1]} are not those of its checkpoint"):
                 act()
         assert store.perform(ids[0], Ask())["round"] == ROUNDS + 1
-        assert store.status()["damaged"] == [ids[1]]
+        assert store.status().damaged == [ids[1]]

@@ -63,8 +63,8 @@ def test_one_damaged_page_is_the_fault_of_one_experiment(tmp_path: Path, caplog:
             with pytest.raises(Refused, match="damaged"):
                 store.perform(ids[20], Ask())
         store.check_health()
-        assert store.status()["damaged"] == [ids[20]]
-        assert [one["ok"] for one in store.verify()] == [place != 20 for place in range(50)]
+        assert store.status().damaged == [ids[20]]
+        assert [one.ok for one in store.verify()] == [place != 20 for place in range(50)]
     assert "Traceback" not in caplog.text
 
 

@@ -72,7 +72,7 @@ def test_the_whole_log_gives_everything_back(played: tuple[Path, Ledger, str], t
     copied(played, tmp_path)
     store = Store.open(url(tmp_path))
     assert rows_against(ledger, experiment, rows_of(store, experiment)) == []
-    assert all(result["ok"] for result in store.verify(experiment))
+    assert all(result.ok for result in store.verify(experiment))
     store.close()
 
 
@@ -101,7 +101,7 @@ def test_a_torn_log_leaves_a_clean_beginning_and_the_loss_is_seen(
     # Every round that is gone is named, and no other kind of harm was done.
     assert {finding.partition(":")[0] for finding in findings} == {"lost"}
     assert sum("no row" in finding for finding in findings) == ROUNDS - last
-    assert all(result["ok"] for result in store.verify(experiment))
+    assert all(result.ok for result in store.verify(experiment))
     # A client that kept its last answer sees it at once.
     before = len(ledger.problems)
     ledger.asked(experiment, store.perform(experiment, Ask()), ledger.closed(experiment))
@@ -116,7 +116,7 @@ def seen(folder: Path, experiment: str) -> dict[str, Any] | str:
     except AftereffectError as refused:
         return str(refused)
     try:
-        findings = [result for result in store.verify() if not result["ok"]]
+        findings = [result for result in store.verify() if not result.ok]
         if findings:
             return str(findings)
         events = store.events(experiment, after=0, limit=1000)

@@ -4,10 +4,12 @@ import time
 from typing import Any
 
 from fastapi import FastAPI
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from aftereffect.core import VERSION
-from aftereffect.service.api import openapi, problems, routes
+from aftereffect.service.api import problems, routes
 from aftereffect.service.api.auth import Auth
 from aftereffect.service.api.limits import RateLimit, SignIns, thread_pools
 from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
@@ -15,9 +17,23 @@ from aftereffect.service.config import Config
 from aftereffect.service.dashboard.auth import problem_page
 from aftereffect.service.dashboard.routes import router as dashboard
 from aftereffect.service.errors import Refused
+from aftereffect.service.messages import Problem
+from aftereffect.service.operations import OPERATIONS
 from aftereffect.service.store.store import Store
 
 HEALTH = "/healthz"
+ABOUT = (
+    "Ask for the arm to play in a round, then report the round's total: the sum of all effects observed in that round, "
+    "from its own action and from earlier ones. A write is durable once it is answered. Errors are problem+json with a "
+    "stable `code`. If tokens are required, the tag of an operation is the scope that the token must have; `admin` "
+    "includes `play`, and `play` includes `read`."
+)
+REFERENCE = "#/components/schemas/{model}"
+_PROBLEM = {
+    "description": "Refused; `code` gives the reason. With 429 and 503, Retry-After is the number of seconds to wait.",
+    "content": {problems.MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}},
+}
+PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
 SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -101,9 +117,18 @@ class App(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document; it is built once."""
-        if self.openapi_schema is None:
-            openapi.add_bodies(super().openapi())
-        return super().openapi()
+        if self.openapi_schema is not None:
+            return self.openapi_schema
+        document, models = super().openapi(), list[type[BaseModel]]([Problem])
+        for operation in OPERATIONS.values():
+            if operation.body is not None:
+                models.append(operation.body)
+                content = {"application/json": {"schema": {"$ref": REFERENCE.format(model=operation.body.__name__)}}}
+                described = document["paths"][operation.path.replace(":path", "")][operation.method.lower()]
+                described["requestBody"] = {"required": not operation.optional, "content": content}
+        _, schemas = models_json_schema([(model, "validation") for model in models], ref_template=REFERENCE)
+        document["components"]["schemas"] |= schemas["$defs"]
+        return document
 
 
 def create_app(store: Store, config: Config | None = None) -> FastAPI:
@@ -112,12 +137,12 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
     app = App(
         title="Aftereffect",
         version=VERSION,
-        description=openapi.ABOUT,
+        description=ABOUT,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=lambda route: route.name,
-        responses=openapi.PROBLEMS,
+        responses=PROBLEMS,
     )
     auth, telemetry = Auth(store, config), Telemetry(store, config.log_requests)
     app.state.store, app.state.config, app.state.auth, app.state.telemetry = store, config, auth, telemetry

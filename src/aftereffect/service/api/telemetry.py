@@ -37,10 +37,10 @@ class Telemetry:
         def gauge(name: str, words: str, read: Callable[[], float]) -> None:
             Gauge(f"aftereffect_{name}", words, registry=self.registry).set_function(read)
 
-        gauge("jobs_waiting", "Jobs waiting for the writer", lambda: store.status()["waiting"])
-        gauge("commit_seconds", "Duration of the last commit", lambda: store.status()["commit_seconds"])
-        gauge("log_bytes", "Size of SQLite's write-ahead log", lambda: store.status()["log_bytes"])
-        gauge("damaged_experiments", "Experiments that cannot be loaded", lambda: len(store.status()["damaged"]))
+        gauge("jobs_waiting", "Jobs waiting for the writer", lambda: store.status().waiting)
+        gauge("commit_seconds", "Duration of the last commit", lambda: store.status().commit_seconds)
+        gauge("log_bytes", "Size of SQLite's write-ahead log", lambda: store.status().log_bytes)
+        gauge("damaged_experiments", "Experiments that cannot be loaded", lambda: len(store.status().damaged))
         self._requests = Counter(
             "aftereffect_requests", "Requests answered", ["method", "route", "status"], registry=self.registry
         )

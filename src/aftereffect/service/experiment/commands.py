@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.messages import MOST_BULK
+from aftereffect.service.messages import MOST_BULK, ReportItem
 from aftereffect.service.settings import ExperimentSettings
 
 
@@ -38,23 +38,13 @@ class Tell(NamedTuple):
     next: bool = False
 
 
-class Reported(NamedTuple):
-    """One of several reports; `messages.ReportItem`."""
-
-    total: float | None
-    round: int | None = None
-    date: str | None = None
-    unit: str | None = None
-    arm: str | None = None
-
-
 class Reports(NamedTuple):
     """Report several rounds in order, all or none; `Experiment.report` makes it asks and tells, which are logged.
 
     restate: another total for a round that has one is a correction, not a conflict.
     """
 
-    items: Sequence[Reported]
+    items: Sequence[ReportItem]
     ahead: bool = True
     next: bool = False
     restate: bool = False

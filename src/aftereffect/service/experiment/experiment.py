@@ -34,7 +34,7 @@ from aftereffect.service.experiment.round import (
 )
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
-from aftereffect.service.messages import Overview
+from aftereffect.service.messages import Fields, Overview, ReportItem
 from aftereffect.service.settings import checked_settings
 
 NOT_RUNNING = {
@@ -47,7 +47,7 @@ NOT_RUNNING = {
 class Done(NamedTuple):
     """The result of a command. event: to be stored, None if nothing changed. rows: the round rows that changed."""
 
-    answer: dict[str, Any]
+    answer: Fields
     event: dict[str, Any] | None
     rows: list[Row]
 
@@ -159,7 +159,7 @@ class Experiment(State):
         if reports.next and self.phase == "running" and (self.open is None or self.last > number):
             yield self._ask(commands.Ask(), at)
 
-    def _number(self, item: commands.Reported, u: int) -> int:
+    def _number(self, item: ReportItem, u: int) -> int:
         """Return the number of the round that a report is about."""
         settings, number = self.settings, item.round
         if number is None and item.date is None:
@@ -205,10 +205,10 @@ class Experiment(State):
         event = {"kind": "ask", "round": played.number, "unit": command.unit, "body": body, "at": at}
         return Done(self._turn(played, rows[named or 0], named is None), event, rows)
 
-    def _turn(self, played: Round, row: Row, everybody: bool) -> dict[str, Any]:
+    def _turn(self, played: Round, row: Row, everybody: bool) -> Fields:
         answer = {**row, "why": words.why(row, self.settings), "warmup": played.warm, "state": self.phase}
         if everybody and self.n_units > 1:
-            answer["arms"] = {unit: self.settings.arms[i] for unit, i in zip(self._units, played.arms, strict=True)}
+            answer["arms"] = {unit: self.settings.arms[i] for unit, i in zip(self.unit_index, played.arms, strict=True)}
         return answer
 
     def _tell(self, command: commands.Tell, at: str, recalled: Mapping[str, Any] | None) -> Done:
@@ -274,7 +274,7 @@ class Experiment(State):
 
     def _correct_late(
         self, body: dict[str, Any], u: int, row: Row, recalled: Mapping[str, Any], at: str
-    ) -> dict[str, Any]:
+    ) -> Fields:
         """Correct a total whose block has ended; add to the body of the event, and return what to add to the answer."""
         total, number = body["total"], row["round"]
         unlearned = None
@@ -308,7 +308,7 @@ class Experiment(State):
         body |= {"probabilities": fingerprint(self.probabilities)} if learned and self.block_closed else {}
         return {"learned": learned, "correction": words.late_correction(unlearned, self.block_closed)}
 
-    def _report(self, row: Row, repeated: bool) -> dict[str, Any]:
+    def _report(self, row: Row, repeated: bool) -> Fields:
         answer = {**row, "repeated": repeated, "state": self.phase, "open_round": self.open and self.open.number}
         answer["why"] = words.why(row, self.settings)
         if row["status"] in (VOID, CLIPPED):
@@ -453,9 +453,9 @@ class Experiment(State):
         """Return the index of a unit; the name is optional if there is only one."""
         if name is None and self.n_units == 1:
             return 0
-        if name in self._units:
-            return self._units[name]
-        units = shown(list(self._units))
+        if name in self.unit_index:
+            return self.unit_index[name]
+        units = shown(list(self.unit_index))
         if name is None:
             raise Refused("invalid", f"unit must be given, one of {units}, but it is missing", field="unit")
         raise Refused("invalid", f"unit must be one of {units}, but got {shown(name)}", field="unit")

@@ -14,7 +14,7 @@ from aftereffect.service import words
 from aftereffect.service.errors import checked
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.learner import Rhythm
-from aftereffect.service.messages import Forecast, Plan
+from aftereffect.service.messages import Fields, Forecast, Plan
 from aftereffect.service.settings import DAYS, Design, PlanQuestion, days
 
 YEAR = 365.25
@@ -45,7 +45,7 @@ def plan(design: Design, found: Rhythm | None = None) -> Plan:
     )
 
 
-def planned(question: Mapping[str, Any] | PlanQuestion) -> dict[str, Any]:
+def planned(question: Mapping[str, Any] | PlanQuestion) -> Fields:
     """Validate a question and return its plan as plain data.
 
     >>> planned({"n_arms": 3, "carry_over": {"window": "7 days"}})["shortest_block"]

@@ -134,19 +134,17 @@ class RecentRounds:
         self._least = max(max_delay + 1, min(4, self.CELLS // n_units))
         self._most = max(self._least, self.CELLS // n_units, self.LONG * (max_delay + 1))
         self.rounds = {played.number: played for played in rounds}
-        self._oldest = min(self.rounds, default=1)
 
     def add(self, played: Round) -> None:
         """Add a round and drop those no longer needed."""
         rounds = self.rounds
         rounds[played.number] = played
-        while len(rounds) > self._least and (self._oldest < played.block_start or len(rounds) > self._most):
-            del rounds[self._oldest]
-            self._oldest += 1
+        while len(rounds) > self._least and (next(iter(rounds)) < played.block_start or len(rounds) > self._most):
+            del rounds[next(iter(rounds))]
 
     def since(self, number: int) -> list[Round]:
         """Return the rounds in memory from this number on."""
-        return [self.rounds[t] for t in range(max(number, self._oldest), self._oldest + len(self.rounds))]
+        return [played for t, played in self.rounds.items() if t >= number]
 
     def state(self) -> list[list[Any]]:
         """Return the rounds as JSON."""

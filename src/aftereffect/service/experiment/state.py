@@ -95,11 +95,11 @@ class State:
         if settings.seed is None:
             raise InvalidArgument("seed must be drawn before an experiment begins, but got None")
         self.settings, self.seed, self.n_units = settings, settings.seed, len(settings.units)
-        self._units = {name: u for u, name in enumerate(settings.units)}
+        self.unit_index = {name: u for u, name in enumerate(settings.units)}
         self._arms = {name: i for i, name in enumerate(settings.arms)}
         self.recent = RecentRounds(settings.max_delay, self.n_units)
         self.models, self._saved = settings.player == "model", panel
-        self.least, self.most = -WIDEST, WIDEST
+        self.least, self.most, self.last_round = -WIDEST, WIDEST, settings.last_round
         if settings.high is not None:
             span = effects.effects(settings.direction, settings.low, settings.high)
             self.least, self.most = effects.stretch_bounds(span, settings.max_delay, 1)
@@ -357,7 +357,7 @@ class State:
             self.counts["withheld"] += sum(played.withheld)
         result = self.panel.tell(heard, played.arms) if self.models else self.panel.tell(heard)
         outcome: dict[str, Any] = {"update": result.update}
-        if self.last == self.settings.last_round:
+        if self.last == self.last_round:
             self.phase, self.finished_at = "finished", at
             outcome["state"] = "finished"
         if not result.update:

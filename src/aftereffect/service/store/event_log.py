@@ -11,12 +11,13 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
 import orjson
-from sqlalchemy import Connection, Dialect, Insert, Row, Table, bindparam, func, insert, select, update
+import sqlalchemy as sa
+from sqlalchemy import Connection, Dialect, Insert, Table, bindparam, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from aftereffect.core.errors import AftereffectError
@@ -24,7 +25,7 @@ from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Remember
 from aftereffect.service.experiment.experiment import Done, Experiment
 from aftereffect.service.experiment.learned import Record, record
-from aftereffect.service.experiment.round import with_block
+from aftereffect.service.experiment.round import Row, with_block
 from aftereffect.service.messages import Overview, is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import schema
@@ -62,6 +63,7 @@ def next_hash(previous: str, seq: int, kind: str, round_: int | None, unit: str 
     return hashlib.sha256(orjson.dumps([previous, seq, kind, round_, unit, body, at])).hexdigest()
 
 
+@dataclass(slots=True)
 class Loaded:
     """An experiment in memory, with its place in the log.
 
@@ -69,35 +71,32 @@ class Loaded:
     checkpoint is due.
     """
 
-    __slots__ = ("checkpoint_at", "created_at", "experiment", "head", "id", "number", "seq", "unit_index")
+    number: int
+    id: str
+    created_at: str
+    experiment: Experiment
+    seq: int
+    head: str
+    checkpoint_at: int = 0
 
-    def __init__(
-        self, number: int, identity: str, created_at: str, experiment: Experiment, seq: int, head: str
-    ) -> None:
-        self.number, self.id, self.created_at, self.experiment = number, identity, created_at, experiment
-        self.seq, self.head = seq, head
-        self.unit_index = {name: index for index, name in enumerate(experiment.settings.units)}
-        self.checkpoint_at = 0
+    def __post_init__(self) -> None:
         self.saved()
 
     def copy(self) -> "Loaded":
         """Return a copy, whose experiment can be changed without this one."""
-        experiment = Experiment.from_state(self.experiment.state())
-        copy = Loaded(self.number, self.id, self.created_at, experiment, self.seq, self.head)
-        copy.checkpoint_at = self.checkpoint_at
-        return copy
+        return replace(self, experiment=Experiment.from_state(self.experiment.state()))
 
     def saved(self) -> None:
         """Schedule the next checkpoint after one at this place in the log."""
         # Spread by id, so that experiments played in step do not all have a checkpoint in the same transaction.
-        every = max(CHECKPOINT_EVERY, len(self.unit_index) // 4)
+        every = max(CHECKPOINT_EVERY, self.experiment.n_units // 4)
         self.checkpoint_at = self.seq + every - (self.seq + zlib.crc32(self.id.encode())) % every
 
     def view(self) -> Overview:
         """Return the view of the experiment, with id and creation date."""
         return self.experiment.view(self.id, self.created_at)
 
-    def replay(self, found: Sequence[Any]) -> list[dict[str, Any]]:
+    def replay(self, found: Sequence[Any]) -> list[Row]:
         """Check one stored event, a row of its table, against the chain, replay it, and return the rows it changes."""
         _, seq, kind, round_, unit, body, at, head = found
         if seq != self.seq + 1:
@@ -115,7 +114,7 @@ class Loaded:
         self.seq, self.head = seq, head
         return rows
 
-    def check_end(self, row: Row[Any]) -> None:
+    def check_end(self, row: sa.Row[Any]) -> None:
         """Raise Corrupt unless the log ends at the event named in the experiment's row."""
         if (self.seq, self.head) != (row.seq, row.head):
             raise Corrupt(
@@ -125,16 +124,16 @@ class Loaded:
             )
 
 
-def find(connection: Connection, identity: str, query: Any = _find) -> Row[Any]:
+def find(connection: Connection, identity: str, query: Any = _find) -> sa.Row[Any]:
     """Return the row of an experiment and its `last` round, or raise Refused if there is none."""
     if is_id(identity):
-        row: Row[Any] | None = connection.execute(query, {"id": identity}).one_or_none()
+        row: sa.Row[Any] | None = connection.execute(query, {"id": identity}).one_or_none()
         if row is not None:
             return row
     raise Refused("not_found", f"there is no experiment {str(identity)[:40]!r}")
 
 
-def initial(row: Row[Any]) -> Loaded:
+def initial(row: sa.Row[Any]) -> Loaded:
     """Return an experiment before its first event."""
     try:
         experiment = Experiment(ExperimentSettings.from_json(json.loads(row.settings)))
@@ -159,7 +158,7 @@ def load(connection: Connection, identity: str) -> Loaded:
     return loaded
 
 
-def _resumed(row: Row[Any], saved: Row[Any]) -> Loaded:
+def _resumed(row: sa.Row[Any], saved: sa.Row[Any]) -> Loaded:
     try:
         state = orjson.loads(saved.state)
         experiment = Experiment.from_state(state)
@@ -213,7 +212,7 @@ class Changes:
         head = next_hash(loaded.head, seq, event["kind"], event["round"], event["unit"], body, event["at"])
         self._events.append({**event, "experiment": number, "seq": seq, "body": body, "hash": head})
         for row in done.rows:
-            index = loaded.unit_index[row["unit"]]
+            index = loaded.experiment.unit_index[row["unit"]]
             self._rounds[number, row["round"], index] = {**row, "experiment": number, "unit_index": index}
         loaded.seq, loaded.head = seq, head
         self._moved[loaded.id] = loaded, done.answer["state"]
@@ -221,13 +220,13 @@ class Changes:
 
     def row(
         self, connection: Connection, loaded: Loaded, round_: int, unit: str, block: bool = False
-    ) -> dict[str, Any] | None:
+    ) -> Row | None:
         """Return the row of a round that the experiment no longer has in memory, after writing all changes.
 
         block: with what a correction needs (`with_block`), if the block of the round has ended and was measured.
         """
         self.write(connection)
-        here, own = _rounds.experiment == loaded.number, _rounds.unit_index == loaded.unit_index[unit]
+        here, own = _rounds.experiment == loaded.number, _rounds.unit_index == loaded.experiment.unit_index[unit]
         stored = connection.execute(select(schema.rounds).where(here, own, _rounds.round == round_)).mappings()
         found = next(map(dict, stored), None)
         if found is None or not block or not found["measured"]:
@@ -242,7 +241,7 @@ class Changes:
         rows, _ = self.record(connection, loaded)
         return record(loaded.experiment.settings, rows, loaded.experiment.skipped, remembered(connection, loaded))
 
-    def record(self, connection: Connection, loaded: Loaded) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
+    def record(self, connection: Connection, loaded: Loaded) -> tuple[list[Row], list[tuple[int, str]]]:
         """Return all rows of an experiment, by round and unit; and for each pause the latest round, and its time."""
         self.write(connection)
         query = select(schema.rounds).where(_rounds.experiment == loaded.number)

@@ -11,13 +11,10 @@ from typing import IO, Any
 
 from sqlalchemy import Connection
 
-from aftereffect.core.checks import shown
 from aftereffect.service import words
-from aftereffect.service.errors import Refused
 from aftereffect.service.store import reads, schema
 from aftereffect.service.store.event_log import find
 
-FORMS = ("csv", "parquet")
 CHUNK = 2**18
 # A spreadsheet reads a cell that begins with one of these as a formula (the last four are full-width characters, as of
 # Japanese keyboards); a leading apostrophe makes it text.
@@ -29,8 +26,6 @@ _rounds = schema.rounds.c
 
 def export(connection: Connection, identity: str, form: str) -> Iterator[bytes]:
     """Return all rounds of an experiment as chunks of a "csv" or "parquet" file; they are read before this returns."""
-    if form not in FORMS:
-        raise Refused("invalid", f"form must be one of {', '.join(FORMS)}, but got {shown(form)}", field="format")
     with tempfile.TemporaryDirectory(prefix="aftereffect-export-") as folder:
         file = Path(folder) / "rounds.csv"
         _write_csv(connection, identity, file, for_people=form == "csv")

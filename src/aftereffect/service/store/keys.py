@@ -12,6 +12,7 @@ import orjson
 from sqlalchemy import Connection, delete, insert, select
 
 from aftereffect.service.errors import Refused
+from aftereffect.service.messages import Fields
 from aftereffect.service.store import schema
 
 KEPT_DAYS = 30
@@ -37,18 +38,18 @@ def hashed(key: str, *request: Any) -> Key:
     return Key(hashlib.sha256(key.encode()).hexdigest(), hashlib.sha256(text).hexdigest())
 
 
-def known(connection: Connection, key: Key) -> dict[str, Any] | None:
+def known(connection: Connection, key: Key) -> Fields | None:
     """Return what was answered to a request, None if it is new; refuse a key that came with another request."""
     found = connection.execute(select(_keys.request, _keys.answer).where(_keys.key == key.key)).one_or_none()
     if found is None:
         return None
     if found.request != key.request:
         raise Refused("conflict", "Idempotency-Key must be new for a new request, but came with another one before")
-    answer: dict[str, Any] = orjson.loads(found.answer)
+    answer: Fields = orjson.loads(found.answer)
     return answer
 
 
-def keep(connection: Connection, key: Key, answer: dict[str, Any], at: str) -> None:
+def keep(connection: Connection, key: Key, answer: Fields, at: str) -> None:
     """Store the answer to a request, and delete those that are too old."""
     oldest = datetime.datetime.fromisoformat(at) - datetime.timedelta(days=KEPT_DAYS)
     connection.execute(delete(schema.keys).where(_keys.at < oldest.isoformat()))

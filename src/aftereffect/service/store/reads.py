@@ -7,13 +7,12 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select, tuple_
 
-from aftereffect.core import checks
-from aftereffect.core.errors import AftereffectError
+from aftereffect.core.checks import shown
 from aftereffect.service import messages, words
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import learned as models
 from aftereffect.service.experiment.learned import record
-from aftereffect.service.messages import MOST_ITEMS, MOST_SERIES, STATES, Learned, Overview, StoredRow
+from aftereffect.service.messages import Fields, Learned, Overview, StoredRow
 from aftereffect.service.settings import LARGEST, ExperimentSettings
 from aftereffect.service.store import event_log, schema
 from aftereffect.service.store.database import UNREADABLE, of_one_experiment
@@ -35,14 +34,6 @@ NUMBER = _numbers.where(_experiments.id == bindparam("id"))
 """Finds an experiment whose row may be damaged."""
 
 
-def whole(name: str, value: Any, low: int, high: int = LARGEST) -> int:
-    """Return an integer in a range, or raise Refused."""
-    try:
-        return checks.integer(name, value, low=low, high=high)
-    except AftereffectError as error:
-        raise Refused("invalid", str(error), field=name) from None
-
-
 def read_cursor(after: Any) -> tuple[int, int]:
     """Return (round, unit index) after which a page begins; "ROUND" means after all units of that round.
 
@@ -54,7 +45,7 @@ def read_cursor(after: Any) -> tuple[int, int]:
         round_, unit = int(found[1]), int(found[2] or LARGEST_INDEX)
         if round_ <= LARGEST and unit <= LARGEST_INDEX:
             return round_, unit
-    raise Refused("invalid", f"after must be ROUND or ROUND.UNIT, but got {checks.shown(after)}", field="after")
+    raise Refused("invalid", f"after must be ROUND or ROUND.UNIT, but got {shown(after)}", field="after")
 
 
 def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
@@ -97,14 +88,11 @@ def experiments(
     limit: int = 100,
     state: str | None = None,
     search: str | None = None,
-) -> dict[str, Any]:
+) -> Fields:
     """Return a page of experiments in order of creation, and the ids of those that cannot be read, if any.
 
     after: the id of the last one seen. search: only those whose names contain this text, in upper or lower case.
     """
-    limit = whole("limit", limit, 1, MOST_ITEMS)
-    if state is not None and state not in STATES:
-        raise Refused("invalid", f"state must be one of {', '.join(STATES)}, but got {state!r}", field="state")
     query = _numbers.order_by(_experiments.number).limit(limit + 1)
     if state is not None:
         query = query.where(_experiments.status == state)
@@ -121,15 +109,15 @@ def experiments(
     return {**page, "damaged": damaged} if damaged else page
 
 
-def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[dict[str, Any]]:
+def _read_summaries(connection: Connection, numbers: Sequence[int]) -> list[Fields]:
     """Return the experiments with these numbers that can be read."""
     items = []
     try:
         for row in connection.execute(_summaries.where(_experiments.number.in_(numbers))):
             settings = json.loads(row.settings)
-            shown = {name: settings.get(name) for name in _SETTINGS}
+            given = {name: settings.get(name) for name in _SETTINGS}
             state = {"state": row.status, "round": row.last or 0, "events": int(row.seq), "created_at": row.created_at}
-            items.append(sound(messages.Summary, {"id": row.id, **state, **shown}))
+            items.append(sound(messages.Summary, {"id": row.id, **state, **given}))
     except UNREADABLE as error:
         if not of_one_experiment(error):
             raise
@@ -144,7 +132,7 @@ def settings_of(row: Any) -> ExperimentSettings:
     return ExperimentSettings.from_json(json.loads(row.settings))
 
 
-def sound(model: type[messages.Reply], item: dict[str, Any]) -> dict[str, Any]:
+def sound(model: type[messages.Reply], item: Fields) -> Fields:
     """Return what was read, or raise ValueError if its values are not of the model's types."""
     model.model_validate(item, strict=True)
     return item
@@ -162,12 +150,11 @@ def sound_rows(rows: Iterable[Any]) -> Iterator[Any]:
 
 def rounds(
     connection: Connection, identity: str, after: str | int | None = None, limit: int = 100
-) -> dict[str, Any]:
+) -> Fields:
     """Return a page of round rows, by round and unit; after: "ROUND", or "ROUND.UNITINDEX" between units."""
-    limit, start = whole("limit", limit, 1, MOST_ITEMS), read_cursor(after)
     row = find(connection, identity)
     settings = settings_of(row)
-    query = items.where(_rounds.experiment == row.number, _place > start)
+    query = items.where(_rounds.experiment == row.number, _place > read_cursor(after))
     query = query.order_by(_rounds.round, _rounds.unit_index).limit(limit + 1)
     found = list(sound_rows(connection.execute(query)))
     page = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found[:limit]]
@@ -178,9 +165,8 @@ def rounds(
     }
 
 
-def events(connection: Connection, identity: str, after: int = 0, limit: int = 100) -> dict[str, Any]:
+def events(connection: Connection, identity: str, after: int = 0, limit: int = 100) -> Fields:
     """Return a page of the log; after: the seq of the last event seen."""
-    limit, after = whole("limit", limit, 1, MOST_ITEMS), whole("after", after, 0)
     number = find(connection, identity, NUMBER).number
     query = select(*schema.events.c[1:]).where(_events.experiment == number, _events.seq > after)
     found = connection.execute(query.order_by(_events.seq).limit(limit + 1)).all()
@@ -188,12 +174,11 @@ def events(connection: Connection, identity: str, after: int = 0, limit: int = 1
     return {"items": page, "next": page[-1]["seq"] if len(found) > limit else None}
 
 
-def series(connection: Connection, identity: str, last: int = 2000) -> dict[str, Any]:
+def series(connection: Connection, identity: str, last: int = 2000) -> Fields:
     """Return the data of the charts for the latest `last` rows, column by column. odds: the probabilities at each draw.
 
     The log has the probabilities only for up to 16 arms; with more, `odds` is empty.
     """
-    last = whole("last", last, 1, MOST_SERIES)
     row = find(connection, identity)
     arms = json.loads(row.settings)["arms"]
     query = items.where(_rounds.experiment == row.number)

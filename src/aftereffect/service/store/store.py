@@ -12,24 +12,33 @@ from datetime import UTC, datetime
 from functools import cached_property, partial, wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
 
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Command, Reports
 from aftereffect.service.experiment.view import comparison
-from aftereffect.service.messages import MOST_COMPARED, Comparison, Learned, NewToken, Overview
+from aftereffect.service.messages import MOST_COMPARED, Comparison, Fields, Learned, NewToken, Overview
 from aftereffect.service.settings import ExperimentSettings, checked_settings, continued, corrected
 from aftereffect.service.store import backup, export, keys, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
-from aftereffect.service.store.health import Health, trial
-from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job, Once, Work, Writer
+from aftereffect.service.store.writer import Action, Answer, Creation, Health, Item, Job, Once, Work, Writer, trial
 
 MOST_LEARNED = 1_024
 """How many experiments are kept whose model has been made."""
 # Without l, o, 0 and 1, which are easily misread. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+
+
+
+class Status(NamedTuple):
+    """Waiting jobs, seconds of the last commit, bytes of SQLite's log, ids of damaged experiments."""
+
+    waiting: int
+    commit_seconds: float
+    log_bytes: int
+    damaged: list[str]
 
 
 P = ParamSpec("P")
@@ -84,7 +93,7 @@ class Store:
     verify_page = _reading(verify.verify_page)
     verify = _reading(verify.verify)
     _head = _reading(reads.head)
-    _made = _reading(reads.learned)
+    _model = _reading(reads.learned)
 
     def __init__(self, database: Database) -> None:
         """Wrap a database that is locked and whose tables are up to date."""
@@ -149,9 +158,9 @@ class Store:
         key: an idempotency key (`keys.py`), here and in other methods.
         """
         new = checked_settings(settings)
-        return Overview.read(self._once(key, lambda: _creation(new), "create", new.to_json()))
+        return self._made(key, lambda: new, None, "create", new.to_json())
 
-    def perform(self, id: str, command: Action | Once) -> dict[str, Any]:
+    def perform(self, id: str, command: Action | Once) -> Fields:
         """Carry out one command and return its answer, or raise Refused."""
         return _only(self.perform_many([(id, command)]))
 
@@ -165,7 +174,7 @@ class Store:
         self.perform(id, command)
         return self.experiment(id)
 
-    def report(self, id: str, reports: Reports, *, key: str | None = None) -> dict[str, Any]:
+    def report(self, id: str, reports: Reports, *, key: str | None = None) -> Fields:
         """Report several rounds, all or none."""
         return self._once(key, lambda: (id, reports), "report", id, reports)
 
@@ -176,14 +185,9 @@ class Store:
 
         changes: the settings that differ from those of the other, or all settings.
         """
-
-        def item() -> tuple[str, Action]:
-            if isinstance(changes, ExperimentSettings):
-                return _creation(changes, id)
-            return _creation(corrected(self.experiment(id).data, changes), id)
-
-        given = changes.to_json() if isinstance(changes, ExperimentSettings) else dict(changes)
-        return Overview.read(self._once(key, item, "correct", id, given))
+        if isinstance(changes, ExperimentSettings):
+            return self._made(key, lambda: changes, id, "correct", id, changes.to_json())
+        return self._made(key, lambda: corrected(self.experiment(id).data, changes), id, "correct", id, dict(changes))
 
     def continue_with(
         self,
@@ -195,13 +199,16 @@ class Store:
         key: str | None = None,
     ) -> Overview:
         """Create an experiment with other arms that begins with what this one has measured, and finish this one."""
+        request = "continue", id, list(add), list(retire), dict(changes)
+        return self._made(key, lambda: continued(self.experiment(id).data, add, retire, changes), id, *request)
 
-        def item() -> tuple[str, Action]:
-            return _creation(continued(self.experiment(id).data, add, retire, changes), id)
+    def _made(
+        self, key: str | None, settings: Callable[[], ExperimentSettings], source: str | None, *request: Any
+    ) -> Overview:
+        """Create an experiment, once with a key. source: the experiment that it takes the place of."""
+        return Overview.read(self._once(key, lambda: _creation(settings(), source), *request))
 
-        return Overview.read(self._once(key, item, "continue", id, list(add), list(retire), dict(changes)))
-
-    def _once(self, key: str | None, item: Callable[[], tuple[str, Action]], *request: Any) -> dict[str, Any]:
+    def _once(self, key: str | None, item: Callable[[], tuple[str, Action]], *request: Any) -> Fields:
         """Carry out an item unless a request with this key has been; then answer as it was answered."""
         if key is None:
             return self.perform(*item())
@@ -213,7 +220,7 @@ class Store:
         id, action = item()
         return self.perform(id, Once(hashed, action))
 
-    async def aperform(self, id: str, command: Action) -> dict[str, Any]:
+    async def aperform(self, id: str, command: Action) -> Fields:
         """As `perform`, for an event loop."""
         return _only(await self.aperform_many([(id, command)]))
 
@@ -233,7 +240,7 @@ class Store:
         """Return what the rounds so far say about the arms; made again only if the experiment has changed."""
         head = self._head(id)
         if (found := self._learned.get(id)) is None or found[0] != head:
-            found = self._learned[id] = head, self._made(id)
+            found = self._learned[id] = head, self._model(id)
         while len(self._learned) > MOST_LEARNED:
             # Another thread may have dropped it.
             self._learned.pop(next(iter(self._learned)), None)
@@ -275,27 +282,22 @@ class Store:
             self._database.check()
         self._health.check()
 
-    def status(self) -> dict[str, Any]:
-        """Return waiting jobs, seconds of the last commit, bytes of SQLite's log, ids of damaged experiments."""
-        file = self._database.file
-        return {
-            "waiting": self._writer.waiting,
-            "commit_seconds": self._database.commit_s,
-            "log_bytes": 0 if file is None else file.log_bytes,
-            "damaged": sorted(self._writer.damaged),
-        }
+    def status(self) -> Status:
+        """Return how the writer is doing."""
+        file, damaged = self._database.file, sorted(self._writer.damaged)
+        return Status(self._writer.waiting, self._database.commit_s, 0 if file is None else file.log_bytes, damaged)
 
 
-def _only(answers: list[Answer]) -> dict[str, Any]:
+def _only(answers: list[Answer]) -> Fields:
     (answer,) = answers
     if isinstance(answer, Refused):
         raise answer
     return answer
 
 
-def _creation(settings: Mapping[str, Any] | ExperimentSettings, source: str | None = None) -> tuple[str, Creation]:
+def _creation(settings: ExperimentSettings, source: str | None) -> tuple[str, Creation]:
     """Return the item that creates an experiment. source: one that it takes the place of."""
-    seeded, finish = checked_settings(settings).seeded(secrets.randbits(53)), source is not None
+    seeded, finish = settings.seeded(secrets.randbits(53)), source is not None
     if source is None and seeded.warm_start is not None:
         source = seeded.warm_start.experiment
     return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded, source, finish)

@@ -16,15 +16,14 @@ from sqlalchemy import Connection, Row, func, select
 
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment.experiment import Experiment
-from aftereffect.service.messages import MOST_ITEMS
+from aftereffect.service.messages import Page, Verdict
 from aftereffect.service.store import event_log, schema
 from aftereffect.service.store.database import UNREADABLE, refusal
 from aftereffect.service.store.event_log import Loaded, find
-from aftereffect.service.store.reads import NUMBER, whole
+from aftereffect.service.store.reads import NUMBER
 
 PAGE_S = 5.0
 """A page of verdicts ends after this many seconds."""
-Verdict = dict[str, Any]
 _rounds, _events = schema.rounds.c, schema.events.c
 _FIELDS = _rounds.keys()[3:]
 _all = select(schema.experiments.c.id).order_by(schema.experiments.c.number)
@@ -38,13 +37,13 @@ def verify(connection: Connection, identity: str | None = None) -> list[Verdict]
     return [_verdict(connection, each) for each in connection.scalars(_all).all()] + _orphans(connection)
 
 
-def verify_page(connection: Connection, after: str | None = None, limit: int = 100) -> dict[str, Any]:
+def verify_page(connection: Connection, after: str | None = None, limit: int = 100) -> Page[Verdict]:
     """Return a page of verdicts, in order of creation; the last page includes logs without an experiment.
 
     A page ends after `limit` experiments or PAGE_S seconds, so that a client sees progress and does not time out.
     after: the id of the last experiment seen.
     """
-    query, ends = _all.limit(whole("limit", limit, 1, MOST_ITEMS) + 1), time.monotonic() + PAGE_S
+    query, ends = _all.limit(limit + 1), time.monotonic() + PAGE_S
     if after is not None:
         query = query.where(schema.experiments.c.number > find(connection, after, NUMBER).number)
     wanted = connection.scalars(query).all()
@@ -54,22 +53,19 @@ def verify_page(connection: Connection, after: str | None = None, limit: int = 1
         if time.monotonic() >= ends:
             break
     if len(items) < len(wanted):
-        return {"items": items, "next": items[-1]["experiment"]}
-    return {"items": items + _orphans(connection), "next": None}
+        return Page[Verdict](items=items, next=items[-1].experiment)
+    return Page[Verdict](items=items + _orphans(connection), next=None)
 
 
 def _orphans(connection: Connection) -> list[Verdict]:
     """Return a verdict for each log whose experiment no longer exists."""
     known = select(schema.experiments.c.number)
     lost = select(_events.experiment, func.count()).where(_events.experiment.not_in(known)).group_by(_events.experiment)
-    words = "the log has {} events of an experiment that no longer exists"
-    found = connection.execute(lost)
-    return [_words(f"number {number}", count, None, finding=words.format(count)) for number, count in found]
-
-
-def _words(experiment: str, events: int, head: str | None, rounds: int = 0, finding: str | None = None) -> Verdict:
-    ok = finding is None
-    return {"experiment": experiment, "ok": ok, "rounds": rounds, "finding": finding, "events": events, "head": head}
+    found = []
+    for number, events in connection.execute(lost):
+        name, finding = f"number {number}", f"the log has {events} events of an experiment that no longer exists"
+        found.append(Verdict(experiment=name, ok=False, rounds=0, finding=finding, events=events, head=None))
+    return found
 
 
 def _verdict(connection: Connection, identity: str) -> Verdict:
@@ -79,11 +75,11 @@ def _verdict(connection: Connection, identity: str) -> Verdict:
     try:
         row = find(connection, identity)
         seq, head = int(row.seq), str(row.head)
-        return _words(identity, seq, head, rounds=_check(connection, row))
+        rounds, finding = _check(connection, row), None
     except UNREADABLE as error:
-        return _words(identity, seq, head, finding=refusal(error).detail)
-    finally:
-        connection.rollback()
+        rounds, finding = 0, refusal(error).detail
+    connection.rollback()
+    return Verdict(experiment=identity, ok=not finding, rounds=rounds, finding=finding, events=seq, head=head)
 
 
 def _check(connection: Connection, row: Row[Any]) -> int:
@@ -117,7 +113,7 @@ def _replayed(connection: Connection, row: Row[Any]) -> Iterator[tuple[Any, ...]
     with connection.execute(_log.where(_events.experiment == row.number).execution_options(yield_per=1000)) as found:
         for event in found:
             for changed in loaded.replay(event):
-                place = loaded.number, changed["round"], loaded.unit_index[changed["unit"]]
+                place = loaded.number, changed["round"], loaded.experiment.unit_index[changed["unit"]]
                 yield (*place, *(changed[name] for name in _FIELDS))
             if saved is not None and saved.seq == loaded.seq and not _is_checkpoint(saved, loaded):
                 raise Corrupt(f"the checkpoint at event {saved.seq} is not the replayed state")

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, literal, select, update
 
+from aftereffect.service.messages import Fields
 from aftereffect.service.store import schema
 from aftereffect.service.store.event_log import find
 from aftereffect.service.store.reads import NUMBER
@@ -17,7 +18,7 @@ _fields = [column for column in schema.reminders.columns if column.name != "expe
 _all = select(schema.experiments.c.id.label("experiment"), *_fields).join_from(schema.experiments, schema.reminders)
 
 
-def listed(connection: Connection, identity: str | None = None) -> list[dict[str, Any]]:
+def listed(connection: Connection, identity: str | None = None) -> list[Fields]:
     """Return the reminders of all experiments, or of one."""
     query = _all.order_by(_reminders.experiment)
     if identity is not None:

@@ -31,7 +31,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Command, Finish, Reports, Tell, inherit
 from aftereffect.service.experiment.learned import Record, played_effects, remembered
-from aftereffect.service.messages import is_id
+from aftereffect.service.experiment.round import Row
+from aftereffect.service.messages import Fields, is_id
 from aftereffect.service.settings import ExperimentSettings, warmed
 from aftereffect.service.store import event_log, keys, schema, webhooks
 from aftereffect.service.store.database import UNREADABLE, Database, of_one_experiment, refusal, worth_another_try
@@ -51,8 +52,13 @@ LOG_ROWS = 16_384
 """After how many rows the log of a SQLite file is moved into it."""
 RETRY_S = 1.0
 """A damaged experiment is tried again after this time."""
+HEALTH_S, TRIAL_S, PATIENCE_S = 3.0, 1.0, 60.0
+"""How long the result of a test write counts, how long its caller waits for it, and after how long it has failed.
 
-Answer = dict[str, Any] | Refused
+Who does not get a new result in time gets the last one.
+"""
+
+Answer = Fields | Refused
 _log = logging.getLogger(__name__)
 
 
@@ -71,7 +77,7 @@ class Creation(NamedTuple):
 class Work(NamedTuple):
     """Write something else, such as a token: `act` gets the connection and returns the answer."""
 
-    act: Callable[[Connection], dict[str, Any]]
+    act: Callable[[Connection], Fields]
 
 
 Action = Command | Reports | Creation | Work
@@ -119,7 +125,7 @@ class _Batch:
     def reading(self) -> Connection:
         return self.stack.enter_context(self.readers.connect())
 
-    def recalled(self, changes: Changes, loaded: Loaded, command: Command) -> dict[str, Any] | None:
+    def recalled(self, changes: Changes, loaded: Loaded, command: Command) -> Row | None:
         """Return the row that a command needs and its experiment no longer has in memory."""
         forgotten = loaded.experiment.forgotten(command)
         if forgotten is None:
@@ -269,22 +275,17 @@ class Writer:
                 _log.error("a command of experiment %s failed", items[0][0], exc_info=fault)
             elif alone:
                 self._mark(items[0][0], problem)
-            # A lost store does not repeat earlier answers either.
-            return self._not_kept(items, [] if isinstance(error, Unwritable) else answers, changes, problem)
-
-    def _not_kept(
-        self, items: Sequence[Item], answers: list[Answer], changes: Changes, problem: Refused
-    ) -> list[Answer]:
-        """Return the answers of a failed transaction; answers that needed no change are still valid."""
-        _log.warning("a batch of %d commands was not acknowledged: %s", len(items), problem.detail)
-        if problem.code == "full" and self._database.file is not None:
-            # Moving the log into the database file may free space.
-            self._database.file.checkpoint(self._database.writing)
-        stand = len(answers) == len(items)
-        return [
-            answers[index] if stand and identity not in changes.touched else problem
-            for index, (identity, _) in enumerate(items)
-        ]
+            _log.warning("a batch of %d commands was not acknowledged: %s", len(items), problem.detail)
+            if problem.code == "full":
+                # Moving the log into the database file may free space.
+                self._checkpoint(0)
+            if isinstance(error, Unwritable) or len(answers) < len(items):
+                return [problem] * len(items)
+            # Answers that needed no change are still valid.
+            return [
+                problem if identity in changes.touched else answer
+                for (identity, _), answer in zip(items, answers, strict=True)
+            ]
 
     def _lock(self, connection: Connection, items: Sequence[Item]) -> None:
         """Lock the experiments and then the keys of a batch, in the same order in all processes.
@@ -445,3 +446,50 @@ def _settle(jobs: list[Job]) -> None:
         # The future of an aborted request is cancelled.
         if not job.future.done():
             job.future.set_result(job.answers)
+
+
+def trial(connection: Connection) -> Fields:
+    """Overwrite a row with its current value.
+
+    A store on a full or read-only disk can still be read, so only a write shows that it works.
+    """
+    connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num")
+    return {}
+
+
+class Health:
+    """Runs test writes and remembers the last result. Thread-safe.
+
+    A test write goes through the writer and is synced to disk like any other. It runs on request, at most once every
+    few seconds, and not if another write has just succeeded.
+
+    submit: starts a test write and returns a future with its one answer. kept_at: returns the time of the last commit.
+    """
+
+    def __init__(self, submit: Callable[[], Future[list[Any]]], kept_at: Callable[[], float]) -> None:
+        self._submit, self._kept_at = submit, kept_at
+        self._lock = threading.Lock()
+        self._trial: Future[list[Any]] | None = None
+        self._began = -HEALTH_S
+        self._failure: Refused | None = None
+
+    def check(self) -> None:
+        """Raise Refused if the last test write failed; start a new one if the result is too old."""
+        with self._lock:
+            now = time.monotonic()
+            if self._kept_at() > max(self._began, now - HEALTH_S):
+                return
+            wait = 0.0
+            if self._trial is None and now - self._began >= HEALTH_S:
+                self._trial, self._began, wait = self._submit(), now, TRIAL_S
+            trial, began = self._trial, self._began
+        if trial is not None:
+            try:
+                (answer,) = trial.result(wait)
+                self._failure, self._trial = answer if isinstance(answer, Refused) else None, None
+            except TimeoutError:
+                if now - began > PATIENCE_S:
+                    raise Refused("busy", f"the store has not finished a write for {now - began:.0f} s") from None
+        if self._failure is not None:
+            # A new exception each time: raising the same one again would extend its traceback.
+            raise Refused(self._failure.code, self._failure.detail)
