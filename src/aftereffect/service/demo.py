@@ -6,11 +6,10 @@ totals are missing, and one was corrected. The last round is open.
 """
 
 import datetime
+from typing import Any
 
 import numpy as np
 
-from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.commands import Amend, Ask, Command, Tell
 from aftereffect.service.local import Local
 from aftereffect.service.store.store import Store
 
@@ -62,26 +61,23 @@ def ensure(store: Store, today: datetime.date | None = None, days: int = DAYS) -
 def fill(store: Store, today: datetime.date, days: int = DAYS) -> str:
     """Create the experiment and play `days` rounds, one a day until yesterday; today's round is left open."""
     first = today - datetime.timedelta(days=days)
-    clock, world = store.now, World(SEED)
-    settings = {
+    clock, world, service = store.now, World(SEED), Local(store)
+    settings: dict[str, Any] = {
         **{"name": NAME, "arms": list(EFFECTS), "units": list(REGIONS), "low": 0.0, "high": MOST, "seed": SEED},
         **{"carry_over": {"window": "2 days"}, "start_date": first.isoformat()},
     }
     try:
         _set_clock(store, first)
-        made = store.create(settings).id
-        turn = store.perform(made, Ask())
+        made = service.create(**settings).id
+        turn = service.ask(made)
         for day in range(1, days + 1):
-            totals = world.day(turn["arms"])
-            commands: list[Command] = [Tell(day, total, region) for region, total in totals.items()]
-            if day == CORRECTED_DAY and (right := totals[REGIONS[0]]) is not None:
-                # The first report of the day had two digits swapped; it is corrected before the round closes.
-                commands[:1] = [Tell(day, right + 9.0, REGIONS[0]), Amend(day, right, REGIONS[0])]
+            totals = world.day(turn.arms or {})
+            if day == CORRECTED_DAY:
+                # Two digits were swapped; that is corrected before the round closes.
+                service.tell(made, day, (totals[REGIONS[0]] or 0.0) + 9.0, REGIONS[0])
             _set_clock(store, first + datetime.timedelta(days=day))
-            for answer in store.perform_many([(made, command) for command in [*commands, Ask()]]):
-                if isinstance(answer, Refused):
-                    raise answer
-                turn = answer
+            told = [{"round": day, "unit": region, "total": total} for region, total in totals.items()]
+            turn = service.tell_many(made, told, next=True, restate=True).next or turn
     finally:
         store.now = clock
     return made

@@ -5,13 +5,15 @@ derived from these declarations; `protocol.Service` has a method for each.
 
 An operation is a function with a decorator. Its parameters are those in the path, by name; `body`, a model of
 `messages.py`; `key`, the idempotency key, if it creates something; and those of the query, which have defaults. An
-operation on the store is a `call`, which may block. An operation that asks or reports is a `command`, which returns the
-command for the writer, so that no thread waits for it; a `bulk` operation returns the command for each of its items.
+operation with the parameter `store` may block. One without, which asks or reports, returns the command for the writer,
+so that no thread waits for it; with the parameter `item`, it does so for each of many items.
 """
 
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -22,18 +24,7 @@ from aftereffect.service import messages, totals
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.commands import Command
-from aftereffect.service.messages import (
-    MOST_BULK,
-    MOST_ITEMS,
-    MOST_SERIES,
-    Fields,
-    NoFields,
-    Overview,
-    Page,
-    Reply,
-    Report,
-    Turn,
-)
+from aftereffect.service.messages import Fields, NoFields, Overview, Page, Reply, Report, Turn
 from aftereffect.service.settings import LARGEST, ExperimentSettings, PlanQuestion, days
 
 if TYPE_CHECKING:
@@ -41,7 +32,7 @@ if TYPE_CHECKING:
     from aftereffect.service.store.writer import Answer
 
 R = TypeVar("R")
-# (id, item or why it is refused); the id is None if it cannot be read.
+# (id, command or why there is none); the id is None if it cannot be read.
 Items = list[tuple[str | None, Any]]
 ALL, ONE = "/v1/experiments", "/v1/experiments/{id}"
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
@@ -74,8 +65,8 @@ Format = Annotated[Literal["csv", "parquet", ""], Field(description="The file fo
 Ids = Annotated[
     str, Field(pattern=r"^[A-Za-z0-9._~,-]{1,700}$", description="The ids of experiments, separated by commas.")
 ]
-Last = Annotated[int, _number(2000), Field(ge=1, le=MOST_SERIES, description="The maximum number of rounds.")]
-Limit = Annotated[int, _number(100), Field(ge=1, le=MOST_ITEMS, description="The maximum number of items.")]
+Last = Annotated[int, _number(2000), Field(ge=1, le=messages.MOST_SERIES, description="The maximum number of rounds.")]
+Limit = Annotated[int, _number(100), Field(ge=1, le=messages.MOST_ITEMS, description="The maximum number of items.")]
 Search = Annotated[str, Field(max_length=200, description="Only experiments whose names contain this.")]
 StateName = Annotated[Literal[messages.State, ""], Field(description="Only experiments in this state.")]
 Key = Annotated[
@@ -83,11 +74,12 @@ Key = Annotated[
     Field(
         pattern=r"^[!-~]{8,100}$",
         description="Chosen at random for each request; a request that is repeated with its key is answered as the "
-        "first time, and changes nothing. Fields are kept for 30 days.",
+        "first time, and changes nothing. Answers are kept for 30 days.",
     ),
 ]
 
 
+@dataclass(eq=False)
 class Operation(Generic[R]):
     """An operation: a function of the store, and what is declared about it.
 
@@ -95,29 +87,32 @@ class Operation(Generic[R]):
     the query, and `key`. body: the model of the body, None if there is none; optional: it may be omitted.
     """
 
-    def __init__(
-        self,
-        effect: Callable[..., Any],
-        method: str,
-        path: str,
-        reply: type[R] | None,
-        *,
-        scope: str,
-        pool: str = "reads",
-        status: int = 200,
-        optional: bool = False,
-    ) -> None:
-        self.effect, self.name, self.description = effect, effect.__name__, effect.__doc__ or ""
-        self.method, self.path, self.reply, self.scope = method, path, reply, scope
-        self.pool, self.status, self.optional = pool, status, optional
-        self.names: list[str] = re.findall(r"{(\w+)", path)
-        given = inspect.signature(effect).parameters
+    effect: Callable[..., Any]
+    method: str
+    path: str
+    reply: type[R] | None
+    scope: str
+    pool: str = "reads"
+    status: int = 200
+    optional: bool = False
+    body: type[BaseModel] | None = None
+
+    def __post_init__(self) -> None:
+        self.name, self.description = self.effect.__name__, self.effect.__doc__ or ""
+        self.names: list[str] = re.findall(r"{(\w+)", self.path)
+        given = inspect.signature(self.effect).parameters
         self.parameters = {name: given[name] for name in given if name not in ("store", "body", *self.names)}
-        self.body: type[BaseModel] | None = given["body"].annotation if "body" in given else None
+        if "body" in given:
+            self.body = given["body"].annotation
+
+    @cached_property
+    def arguments(self) -> type[BaseModel]:
+        """A model of the parameters of path and query."""
         fields: dict[str, Any] = {name: PATH[name] for name in self.names}
-        fields |= {name: (each.annotation, each.default) for name, each in self.parameters.items() if name != "item"}
+        fields |= {name: (each.annotation, each.default) for name, each in self.parameters.items()}
         rules = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
-        self.arguments = create_model(self.name, __config__=rules, **fields)
+        found: type[BaseModel] = create_model(self.name, __config__=rules, **fields)
+        return found
 
     def given(self, path: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, Any]:
         """Validate the parameters of path and query, as the REST API does."""
@@ -146,29 +141,29 @@ class CommandOperation(Operation[R]):
 
 
 class BulkOperation(Operation[R]):
-    """An operation with many items, each with an answer or error of its own. body: for the OpenAPI document."""
+    """An operation with many items, each with an answer or error of its own."""
 
-    def __init__(self, body: type[BaseModel], effect: Callable[..., Command], *declared: Any, **more: Any) -> None:
-        super().__init__(effect, *declared, **more)
-        self.body, self.item = body, self.parameters.pop("item").annotation
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.item = self.parameters.pop("item").annotation
 
     def read(self, given: Any) -> Items:
         """Validate each item."""
         items = checked(_Items, given).items
-        if len(items) > MOST_BULK:
-            raise Refused("too_large", f"items must be at most {MOST_BULK} long, but got {len(items)}", limit=MOST_BULK)
-        return [self._pair(item) for item in items]
+        if len(items) > (most := messages.MOST_BULK):
+            raise Refused("too_large", f"items must be at most {most} long, but got {len(items)}", limit=most)
+        return [self._order(item) for item in items]
 
-    def _pair(self, item: Any) -> tuple[str | None, Any]:
+    def _order(self, item: Any) -> tuple[str | None, Any]:
         named = item.get("experiment") if isinstance(item, dict) else None
         try:
-            return named, checked(self.item, item, "an item")
+            return named, self.effect(checked(self.item, item, "an item"))
         except Refused as refused:
             return named[:100] if isinstance(named, str) else None, refused
 
     def orders(self, body: Items) -> list[tuple[Any, Command]]:
         """Return the commands of the valid items."""
-        return [(name, self.effect(item)) for name, item in body if not isinstance(item, Refused)]
+        return [order for order in body if not isinstance(order[1], Refused)]
 
     def answers(self, body: Items, done: Sequence["Answer"]) -> list[tuple[str | None, "Answer"]]:
         """Return the answer or the refusal of each item."""
@@ -200,71 +195,62 @@ OPERATIONS: dict[str, Operation[Any]] = {}
 """All operations by name; asks and reports come first, because routes are tried in order."""
 
 
-def _added(operation: Operation[R]) -> Operation[R]:
-    OPERATIONS[operation.name] = operation
-    return operation
-
-
-def command(method: str, path: str, reply: type[R], **more: Any) -> Callable[[Callable[..., Command]], Operation[R]]:
-    """Declare an operation that is one command."""
-    return lambda effect: _added(CommandOperation(effect, method, path, reply, scope="play", **more))
-
-
-def bulk(
-    method: str, path: str, body: type[BaseModel], reply: type[R]
-) -> Callable[[Callable[..., Command]], Operation[R]]:
-    """Declare an operation that is a command for each of its items."""
-    return lambda effect: _added(BulkOperation(body, effect, method, path, reply, scope="play"))
-
-
-def call(
-    method: str, path: str, reply: type[R] | None, scope: str, **more: Any
+def operation(
+    method: str, path: str, reply: type[R] | None, scope: str = "play", **more: Any
 ) -> Callable[[Callable[..., Any]], Operation[R]]:
-    """Declare an operation on the store."""
-    return lambda effect: _added(Operation(effect, method, path, reply, scope=scope, **more))
+    """Declare an operation: on the store, on each of many items, or one command."""
+
+    def declared(effect: Callable[..., Any]) -> Operation[R]:
+        names = inspect.signature(effect).parameters
+        kind: Any = Operation if "store" in names else BulkOperation if "item" in names else CommandOperation
+        found: Operation[R] = kind(effect, method, path, reply, scope, **more)
+        OPERATIONS[found.name] = found
+        return found
+
+    return declared
 
 
 # Playing
 
 
-@command("POST", ONE + "/ask", Turn, optional=True)
+@operation("POST", ONE + "/ask", Turn, optional=True)
 def ask(body: messages.Ask) -> Command:
     """Open the next round, or return the open one."""
     return commands.Ask(body.unit)
 
 
-@command("PUT", ONE + "/rounds/{round}", Report)
+@operation("PUT", ONE + "/rounds/{round}", Report)
 def tell(round: int, body: messages.Tell) -> Command:
     """Report the total of a round, or that it is missing."""
     return commands.Tell(round, body.total, body.unit, body.ahead, body.next)
 
 
-@command("POST", ONE + "/rounds/{round}/amend", Report)
+@operation("POST", ONE + "/rounds/{round}/amend", Report)
 def amend(round: int, body: messages.Amend) -> Command:
     """Correct a total, or report a late one; after the end of its block, what was learned is corrected too."""
     was = body.was if "was" in body.model_fields_set else ...
     return commands.Amend(round, body.total, body.unit, was)
 
 
-@command("PUT", ONE + "/rounds/{round}/note", Report)
+@operation("PUT", ONE + "/rounds/{round}/note", Report)
 def note(round: int, body: messages.Note) -> Command:
     """Write a note on a round, such as "holiday", or remove it."""
     return commands.Note(round, body.note, body.unit)
 
 
-@bulk("POST", "/v1/bulk/ask", messages.BulkAsk, messages.BulkReply[Turn])
+@operation("POST", "/v1/bulk/ask", messages.BulkReply[Turn], body=messages.BulkAsk)
 def bulk_ask(item: messages.AskItem) -> Command:
     """Ask for many experiments; each item has its own answer or error."""
     return commands.Ask(item.unit)
 
 
-@bulk("POST", "/v1/bulk/tell", messages.BulkTell, messages.BulkReply[Report])
+@operation("POST", "/v1/bulk/tell", messages.BulkReply[Report], body=messages.BulkTell)
 def bulk_tell(item: messages.TellItem) -> Command:
     """Report totals for many experiments; each item has its own answer or error."""
     return commands.Tell(item.round, item.total, item.unit)
 
 
-@call("POST", ONE + "/reports", messages.ManyReports, "play")
+@operation("POST", ONE + "/reports", messages.ManyReports, "play")
 def reports(store: "Store", id: str, body: messages.Reports, key: Key = None) -> Fields:
     """Report several rounds at once, all or none, from a list or from the text of a CSV file."""
     return store.report(id, totals.reports(body), key=key)
@@ -273,7 +259,7 @@ def reports(store: "Store", id: str, body: messages.Reports, key: Key = None) ->
 # Reading
 
 
-@call("GET", ALL, Page[messages.Summary], "read")
+@operation("GET", ALL, Page[messages.Summary], "read")
 def experiments(
     store: "Store", after: After = "", limit: Limit = 100, state: StateName = "", search: Search = ""
 ) -> Fields:
@@ -281,49 +267,49 @@ def experiments(
     return store.experiments(after or None, limit, state or None, search or None)
 
 
-@call("GET", "/v1/compare", messages.Comparisons, "read")
+@operation("GET", "/v1/compare", messages.Comparisons, "read")
 def compare(store: "Store", ids: Ids) -> messages.Comparisons:
     """Compare experiments: gain over an equal split, leading arm, next decision."""
     return messages.Comparisons(items=store.compare(ids.split(",")))
 
 
-@call("GET", ONE, Overview, "read")
+@operation("GET", ONE, Overview, "read")
 def experiment(store: "Store", id: str) -> Overview:
     """Return an experiment: state, probabilities, guarantee."""
     return store.experiment(id)
 
 
-@call("GET", ONE + "/learned", messages.Learned, "read", pool="long_reads")
+@operation("GET", ONE + "/learned", messages.Learned, "read", pool="long_reads")
 def learned(store: "Store", id: str) -> messages.Learned:
     """Return what all totals so far say: the effects of the arms, which is best, how long effects last."""
     return store.learned(id)
 
 
-@call("GET", ONE + "/rounds", Page[messages.Row], "read")
+@operation("GET", ONE + "/rounds", Page[messages.Row], "read")
 def rounds(store: "Store", id: str, after: After = "", limit: Limit = 100) -> Fields:
     """List the rounds, one row per unit."""
     return store.rounds(id, after or None, limit)
 
 
-@call("GET", ONE + "/events", Page[messages.Event], "read")
+@operation("GET", ONE + "/events", Page[messages.Event], "read")
 def events(store: "Store", id: str, after: AfterEvent = 0, limit: Limit = 100) -> Fields:
     """List the events of the log."""
     return store.events(id, after, limit)
 
 
-@call("GET", ONE + "/series", messages.Series, "read")
+@operation("GET", ONE + "/series", messages.Series, "read")
 def series(store: "Store", id: str, last: Last = 2000) -> Fields:
     """Return the data of the charts, column by column."""
     return store.series(id, last)
 
 
-@call("GET", ONE + "/export", bytes, "read", pool="long_reads")
+@operation("GET", ONE + "/export", bytes, "read", pool="long_reads")
 def export(store: "Store", id: str, format: Format = "csv") -> Iterator[bytes]:
     """Return the record as a CSV or Parquet file."""
     return store.export(id, format or "csv")
 
 
-@call("GET", ONE + "/reminder", messages.Reminder, "read", pool="checks")
+@operation("GET", ONE + "/reminder", messages.Reminder, "read", pool="checks")
 def reminder(store: "Store", id: str) -> messages.Reminder:
     """Return the reminder of an experiment, and the names of the webhooks that the operator allows."""
     return _reminder(store, id)
@@ -334,7 +320,7 @@ def _reminder(store: "Store", id: str) -> messages.Reminder:
     return messages.Reminder(**known, webhooks=list(store.webhooks))
 
 
-@call("POST", "/v1/plan", messages.Plan, "read", pool="long_reads")
+@operation("POST", "/v1/plan", messages.Plan, "read", pool="long_reads")
 def plan(store: "Store", body: PlanQuestion) -> Fields:
     """Return what to expect of settings: a forecast against an A/B test, blocks, decisions. Nothing is stored."""
     from aftereffect.service.experiment.plan import planned
@@ -345,61 +331,61 @@ def plan(store: "Store", body: PlanQuestion) -> Fields:
 # Administration
 
 
-@call("POST", ALL, Overview, "admin", status=201)
+@operation("POST", ALL, Overview, "admin", status=201)
 def create(store: "Store", body: ExperimentSettings, key: Key = None) -> Overview:
     """Create an experiment; it runs at once unless it is a draft."""
     return store.create(body, key=key)
 
 
-@call("POST", ONE + "/correct", Overview, "admin", status=201)
+@operation("POST", ONE + "/correct", Overview, "admin", status=201)
 def correct(store: "Store", id: str, body: messages.Correction, key: Key = None) -> Overview:
     """Create an experiment with some settings of this one changed, and with its rounds; this one is finished."""
     return store.correct(id, body.model_extra or {}, key=key)
 
 
-@call("POST", ONE + "/continue", Overview, "admin", status=201)
+@operation("POST", ONE + "/continue", Overview, "admin", status=201)
 def continue_with(store: "Store", id: str, body: messages.Continuation, key: Key = None) -> Overview:
     """Create an experiment with arms added or retired, which begins with what this one has measured; this one ends."""
     return store.continue_with(id, body.add, body.retire, body.model_extra or {}, key=key)
 
 
-@call("POST", ONE + "/start", Overview, "admin", optional=True)
+@operation("POST", ONE + "/start", Overview, "admin", optional=True)
 def start(store: "Store", id: str, body: NoFields) -> Overview:
     """Start a draft."""
     return store.change(id, commands.Start())
 
 
-@call("POST", ONE + "/pause", Overview, "admin", optional=True)
+@operation("POST", ONE + "/pause", Overview, "admin", optional=True)
 def pause(store: "Store", id: str, body: NoFields) -> Overview:
     """Pause an experiment: no round opens until it is resumed."""
     return store.change(id, commands.Pause())
 
 
-@call("POST", ONE + "/resume", Overview, "admin", optional=True)
+@operation("POST", ONE + "/resume", Overview, "admin", optional=True)
 def resume(store: "Store", id: str, body: NoFields) -> Overview:
     """Resume after a pause, with max_delay rounds of warm-up."""
     return store.change(id, commands.Resume())
 
 
-@call("POST", ONE + "/finish", Overview, "admin", optional=True)
+@operation("POST", ONE + "/finish", Overview, "admin", optional=True)
 def finish(store: "Store", id: str, body: NoFields) -> Overview:
     """End an experiment permanently."""
     return store.change(id, commands.Finish())
 
 
-@call("POST", ONE + "/arms/{arm:path}/away", Overview, "admin", optional=True)
+@operation("POST", ONE + "/arms/{arm:path}/away", Overview, "admin", optional=True)
 def away(store: "Store", id: str, arm: str, body: NoFields) -> Overview:
     """Mark an arm as unavailable; the guarantee is void from then on."""
     return store.change(id, commands.Away(arm))
 
 
-@call("POST", ONE + "/arms/{arm:path}/back", Overview, "admin", optional=True)
+@operation("POST", ONE + "/arms/{arm:path}/back", Overview, "admin", optional=True)
 def back(store: "Store", id: str, arm: str, body: NoFields) -> Overview:
     """Mark an arm as available again."""
     return store.change(id, commands.Back(arm))
 
 
-@call("PUT", ONE + "/reminder", messages.Reminder, "admin", pool="checks")
+@operation("PUT", ONE + "/reminder", messages.Reminder, "admin", pool="checks")
 def remind(store: "Store", id: str, body: messages.NewReminder) -> messages.Reminder:
     """Call a webhook when a round waits for its report, or in every round with what to play."""
     if body.webhook not in store.webhooks:
@@ -409,39 +395,39 @@ def remind(store: "Store", id: str, body: messages.NewReminder) -> messages.Remi
     return _reminder(store, id)
 
 
-@call("DELETE", ONE + "/reminder", None, "admin", pool="checks", status=204)
+@operation("DELETE", ONE + "/reminder", None, "admin", pool="checks", status=204)
 def forget_reminder(store: "Store", id: str) -> None:
     """Remove the reminder of an experiment."""
     store.remind(id, None)
 
 
 # The time of a replay grows with the log, so it requires the scope `admin`.
-@call("GET", ONE + "/verify", messages.Verdict, "admin", pool="long_reads")
+@operation("GET", ONE + "/verify", messages.Verdict, "admin", pool="long_reads")
 def verify(store: "Store", id: str) -> messages.Verdict:
     """Replay the log and compare the result with the stored data."""
     return store.verify(id)[0]
 
 
-@call("GET", "/v1/verify", Page[messages.Verdict], "admin", pool="long_reads")
+@operation("GET", "/v1/verify", Page[messages.Verdict], "admin", pool="long_reads")
 def verify_all(store: "Store", after: After = "", limit: Limit = 100) -> Page[messages.Verdict]:
     """Replay every log, including those of experiments that no longer exist."""
     return store.verify_page(after or None, limit)
 
 
-@call("POST", "/v1/tokens", messages.Token, "admin", pool="checks", status=201)
+@operation("POST", "/v1/tokens", messages.Token, "admin", pool="checks", status=201)
 def create_token(store: "Store", body: messages.NewToken, key: Key = None) -> messages.Token:
     """Create a token; only this response contains it."""
     token = store.create_token(body.name, body.scopes, key=key)
     return messages.Token(name=body.name, scopes=body.scopes, token=token)
 
 
-@call("GET", "/v1/tokens", messages.Tokens, "admin", pool="checks")
+@operation("GET", "/v1/tokens", messages.Tokens, "admin", pool="checks")
 def tokens(store: "Store") -> messages.Tokens:
     """List the tokens: names, scopes and dates, not the tokens themselves."""
     return messages.Tokens(items=store.tokens())
 
 
-@call("DELETE", "/v1/tokens/{token}", None, "admin", pool="checks", status=204)
+@operation("DELETE", "/v1/tokens/{token}", None, "admin", pool="checks", status=204)
 def revoke_token(store: "Store", token: str) -> None:
     """Revoke a token; the last one with the scope `admin` cannot be revoked."""
     store.revoke_token(token)

@@ -178,6 +178,24 @@ def remembered(connection: Connection, loaded: Loaded) -> Remember | None:
     return None if body is None else Remember(**orjson.loads(body))
 
 
+def rows(connection: Connection, loaded: Loaded) -> list[Row]:
+    """Return all rows of an experiment, by round and unit."""
+    query = select(schema.rounds).where(_rounds.experiment == loaded.number)
+    return list(map(dict, connection.execute(query.order_by(_rounds.round, _rounds.unit_index)).mappings()))
+
+
+def seen(connection: Connection, loaded: Loaded) -> Record:
+    """Return the record of an experiment for a model, with what it remembers of another one."""
+    experiment, before = loaded.experiment, remembered(connection, loaded)
+    return record(experiment.settings, rows(connection, loaded), experiment.skipped, before)
+
+
+def pauses(connection: Connection, loaded: Loaded) -> list[tuple[int, str]]:
+    """Return the latest round before each pause of an experiment, and the time of the pause."""
+    query = select(_events.body, _events.at).where(_events.experiment == loaded.number, _events.kind == "pause")
+    return [(orjson.loads(body)["last"], at) for body, at in connection.execute(query.order_by(_events.seq))]
+
+
 @dataclass
 class Changes:
     """The changes of one transaction: events with their hashes, changed rows, new heads, due checkpoints.
@@ -235,20 +253,6 @@ class Changes:
         query = select(schema.rounds).where(here, _rounds.round.between(found["block_start"], end))
         query = query.where(own | (_rounds.round == end)).order_by(_rounds.round, _rounds.unit_index)
         return with_block(found, map(dict, connection.execute(query).mappings()))
-
-    def seen(self, connection: Connection, loaded: Loaded) -> Record:
-        """Return the record of an experiment for a model, with what it remembers of another one."""
-        rows, _ = self.record(connection, loaded)
-        return record(loaded.experiment.settings, rows, loaded.experiment.skipped, remembered(connection, loaded))
-
-    def record(self, connection: Connection, loaded: Loaded) -> tuple[list[Row], list[tuple[int, str]]]:
-        """Return all rows of an experiment, by round and unit; and for each pause the latest round, and its time."""
-        self.write(connection)
-        query = select(schema.rounds).where(_rounds.experiment == loaded.number)
-        rows = connection.execute(query.order_by(_rounds.round, _rounds.unit_index)).mappings()
-        paused = select(_events.body, _events.at).where(_events.experiment == loaded.number, _events.kind == "pause")
-        pauses = connection.execute(paused.order_by(_events.seq))
-        return list(map(dict, rows)), [(orjson.loads(body)["last"], at) for body, at in pauses]
 
     def write(self, connection: Connection) -> None:
         """Write the changes inside a transaction."""

@@ -11,7 +11,7 @@ from aftereffect.core.checks import shown
 from aftereffect.service import messages, words
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment import learned as models
-from aftereffect.service.experiment.learned import record
+from aftereffect.service.experiment.learned import Record
 from aftereffect.service.messages import Fields, Learned, Overview, StoredRow
 from aftereffect.service.settings import LARGEST, ExperimentSettings
 from aftereffect.service.store import event_log, schema
@@ -74,11 +74,8 @@ def learned(connection: Connection, identity: str) -> Learned:
     experiment, settings, view = loaded.experiment, loaded.experiment.settings, loaded.view()
     if experiment.last > settings.model_rounds:
         return models.unknown(identity, words.no_model(settings))
-    query = items.where(_rounds.experiment == loaded.number).order_by(_rounds.round, _rounds.unit_index)
-    rows = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in sound_rows(connection.execute(query))]
-    own = record(settings, rows, experiment.skipped)
-    known = event_log.remembered(connection, loaded)
-    seen = own if known is None else record(settings, rows, experiment.skipped, known)
+    seen, before = event_log.seen(connection, loaded), experiment.history
+    own = Record(seen.arms[before:], seen.totals[before:])
     return models.learned(identity, settings, seen, own, view.away, view.sum_of_totals)
 
 

@@ -256,6 +256,7 @@ class Store:
         secret = key or secrets.token_urlsafe(32)
         act = partial(tokens.create, name=new.name, scopes=[*new.scopes], key=secret, now=self.now())
         made = self._once(key, lambda: ("", Work(act)), "create_token", new.name, new.scopes)
+        self._token_cache.forget()
         return tokens.derived(secret, made["salt"])
 
     def revoke_token(self, id: str) -> None:

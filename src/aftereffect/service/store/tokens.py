@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from functools import lru_cache
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
@@ -73,25 +74,20 @@ class TokenCache:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._known: dict[str, tuple[frozenset[str], float]] = {}
+        self._recent = lru_cache(_MOST)(self._look_up)
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
         """Return a token's scopes, None if it is unknown or revoked."""
         if not isinstance(token, str) or not token.startswith(PREFIX):
             return None
-        key, now = hashed(token), time.monotonic()
-        known = self._known.get(key)
-        if known is None or known[1] <= now:
-            query = select(_tokens.scopes).where(_tokens.hash == key, _tokens.revoked_at.is_(None))
-            with self._engine.connect() as connection:
-                found = connection.execute(query).scalar_one_or_none()
-            if found is None:
-                return None
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            known = self._known[key] = frozenset(found.split()), now + REMEMBERED_S
-        return known[0]
+        return self._recent(hashed(token), time.monotonic() // REMEMBERED_S)
+
+    def _look_up(self, key: str, _now: float) -> frozenset[str] | None:
+        query = select(_tokens.scopes).where(_tokens.hash == key, _tokens.revoked_at.is_(None))
+        with self._engine.connect() as connection:
+            found = connection.execute(query).scalar_one_or_none()
+        return None if found is None else frozenset(found.split())
 
     def forget(self) -> None:
-        """Clear the cache."""
-        self._known.clear()
+        """Clear the cache: a token was created or revoked."""
+        self._recent.cache_clear()

@@ -355,8 +355,9 @@ class Writer:
         # Refused, if at all, before anything changes.
         if source is not None:
             known = source.experiment.settings
-            seen = changes.seen(batch.writing, source)
+            changes.write(batch.writing)
             if settings.warm_start is not None:
+                seen = event_log.seen(batch.writing, source)
                 before = [remembered(source.id, known, settings, seen)]
                 effects, rounds = played_effects(known, seen), len(seen.arms)
                 settings = warmed(settings, source.id, effects, rounds, required=not command.finish)
@@ -364,8 +365,8 @@ class Writer:
                 older = event_log.remembered(batch.writing, source)
                 if older is not None:
                     before = [remembered(source.id, known, settings, Record(older.arms, older.totals))]
-                record = changes.record(batch.writing, source)
-                before.append(inherit(source.id, settings, *record, source.experiment.skipped))
+                rows, pauses = event_log.rows(batch.writing, source), event_log.pauses(batch.writing, source)
+                before.append(inherit(source.id, settings, rows, pauses, source.experiment.skipped))
         loaded = self._loaded[identity] = changes.create(batch.writing, identity, settings, batch.at)
         for past in before:
             if past is None:
