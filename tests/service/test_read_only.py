@@ -88,7 +88,7 @@ def test_what_only_reads_works_and_what_writes_is_refused(folder: Path, tmp_path
         assert "can only be read, nothing was kept" in refused[2]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     with Store.open(f"sqlite:///{copy}") as store:
-        assert store.verify()[0]["rounds"] == 1
+        assert store.verify()[0].rounds == 1
 
 
 def test_a_server_does_not_start_on_one(folder: Path) -> None:

@@ -147,7 +147,7 @@ async def test_a_value_of_the_wrong_type_is_called_damage(tmp_path: Path, table:
                     else:
                         assert answer.status_code == 200
             verdict = (await client.get(f"/v1/experiments/{ids[1]}/verify")).json()
-            assert not verdict.ok
+            assert not verdict["ok"]
             assert (await client.get("/v1/verify")).status_code == 200
             assert (await client.get("/")).status_code == 200
         rows = store.rounds(ids[0], limit=1000)["items"]

@@ -16,6 +16,7 @@ Commands of such an experiment get separate transactions until one succeeds (`da
 import asyncio
 import contextlib
 import logging
+import queue
 import threading
 import time
 from collections import deque
@@ -150,41 +151,38 @@ class Writer:
         # In order of use, the least recently used first.
         self._loaded: dict[str, Loaded] = {}
         self.damaged: dict[str, tuple[Refused, float]] = {}
-        self._singles: deque[Job] = deque()
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lists: deque[Job] = deque()
-        self._changed = threading.Condition()
+        self._gate = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._loop, name="aftereffect-writer", daemon=True)
         self._thread.start()
 
     def submit(self, job: Job) -> Any:
         """Submit a job; return the future of its answers."""
-        with self._changed:
+        with self._gate:
             if self._closed:
                 raise Refused("busy", "the store is closed")
-            (self._singles if len(job.items) <= SHORT else self._lists).append(job)
-            self._changed.notify()
+            self._queue.put(job)
         return job.future
 
     @property
     def waiting(self) -> int:
         """The number of waiting jobs."""
-        return len(self._singles) + len(self._lists)
+        return self._queue.qsize() + len(self._lists)
 
     def close(self) -> None:
         """Complete all submitted jobs, then end the thread."""
-        with self._changed:
+        with self._gate:
             self._closed = True
-            self._changed.notify()
+            self._queue.put(None)
         self._thread.join()
 
     # -- the queue --------------------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        while self._singles or self._lists or not self._closed:
-            with self._changed:
-                self._changed.wait_for(lambda: self._singles or self._lists or self._closed, QUIET_S)
-                pieces = self._take()
+        while self.waiting or not self._closed:
+            pieces = self._take()
             if pieces:
                 items = [item for job, start, stop in pieces for item in job.items[start:stop]]
                 _deliver(pieces, self._carry_out(items))
@@ -195,9 +193,14 @@ class Writer:
         self._checkpoint(0)
 
     def _take(self) -> list[tuple[Job, int, int]]:
-        """Take all short jobs and one slice of the oldest long list."""
-        pieces = [(job, 0, len(job.items)) for job in self._singles]
-        self._singles.clear()
+        """Take all short jobs and one slice of the oldest long list; if there is none, wait for a job."""
+        jobs: list[Job | None] = []
+        with contextlib.suppress(queue.Empty):
+            jobs.append(self._queue.get(timeout=0.0 if self._lists else QUIET_S))
+            while True:
+                jobs.append(self._queue.get_nowait())
+        pieces = [(job, 0, len(job.items)) for job in jobs if job is not None and len(job.items) <= SHORT]
+        self._lists.extend(job for job in jobs if job is not None and len(job.items) > SHORT)
         if self._lists:
             job = self._lists[0]
             start = stop = job.started
