@@ -56,13 +56,11 @@ def _about(field: str) -> Iterator[None]:
 
 
 def _round(form: Form) -> int:
-    with _about("round"):
-        return forms.whole("round", form.get("round", ""))
+    return forms.whole("round", form.get("round", ""))
 
 
 def _told(view: Overview, number: int, total: float | None, unit: str | None) -> TellItem:
-    given = {"experiment": view.id, "round": number, "total": total, "unit": unit}
-    return checked(TellItem, given, "the form")
+    return checked(TellItem, {"experiment": view.id, "round": number, "total": total, "unit": unit}, "the form")
 
 
 def tell(store: Store, view: Overview, form: Form) -> Orders:
@@ -107,8 +105,7 @@ def amend(store: Store, view: Overview, form: Form) -> Orders:
 def note(store: Store, view: Overview, form: Form) -> Orders:
     """Write a note on a round, or remove it: for one unit or, if none is chosen, for all."""
     text = form.get("note", "").strip()
-    with _about("note"):
-        given = checked(NoteBody, {"note": text or None, "unit": form.get("unit") or None}, "the form")
+    given = checked(NoteBody, {"note": text or None, "unit": form.get("unit") or None}, "the form")
     units = view.units if given.unit is None else [given.unit]
     return [("note", Note(_round(form), given.note, unit)) for unit in units]
 
@@ -148,8 +145,8 @@ def add_action(name: str, operation: str, orders: Command | Callable[[Store, Ove
             answers = store.perform_many([(experiment_id, command) for _, command in given])
             for (field, _), done in zip(given, answers, strict=True):
                 if isinstance(done, Refused):
-                    with _about(field):
-                        raise done
+                    done.extra["field"] = field
+                    raise done
         except Refused as refusal:
             return _refused(store, experiment_id, allowed, refusal, form)
         reported = [command.round for _, command in given if isinstance(command, Tell | Amend) and name != "missing"]
