@@ -6,7 +6,7 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 
-from aftereffect.players.rivals import odaaf as odaaf_lengths
+from aftereffect.players.rivals import phased_elimination as phases
 from aftereffect.players.rivals.phased_elimination import ODAAFB
 
 
@@ -40,10 +40,10 @@ DELAYS = [("0", "0", 0), ("25", "208", 50), ("12.5", "0.75", 720), ("12.5", "0.7
 def test_lengths_are_the_printed_formulas(m: int, E: str, V: str, d: int) -> None:
     T = 10**6
     found = (
-        odaaf_lengths.mean_length(T, m, float(E)),
-        odaaf_lengths.bounded_length(T, m, float(E), d),
-        odaaf_lengths.variance_length(T, m, float(E), float(V)),
-        odaaf_lengths.naive_length(T, m, d),
+        phases.mean_length(T, m, float(E)),
+        phases.bounded_length(T, m, float(E), d),
+        phases.variance_length(T, m, float(E), float(V)),
+        phases.naive_length(T, m, d),
     )
     assert found == printed(T, m, Decimal(E), Decimal(V), d)
 
@@ -51,21 +51,21 @@ def test_lengths_are_the_printed_formulas(m: int, E: str, V: str, d: int) -> Non
 def test_the_offset_counts_one_more_mean_delay() -> None:
     # (m + 1)E instead of mE: in phase m this is the same as a mean delay of E(m+1)/m.
     for m in (1, 2, 4):
-        raised = odaaf_lengths.mean_length(10**6, m, 24.0 * (m + 1) / m)
-        assert odaaf_lengths.mean_length(10**6, m, 24.0, offset=1) == raised
+        raised = phases.mean_length(10**6, m, 24.0 * (m + 1) / m)
+        assert phases.mean_length(10**6, m, 24.0, offset=1) == raised
 
 
 @pytest.mark.parametrize("T", [1, 2, 10, 11, 43, 44, 1000, 250_000, 10**9, 2**53])
 @pytest.mark.parametrize("delay", [0, 3, 1000, 10**300])
 def test_lengths_grow_and_stay_within_the_horizon(T: int, delay: int) -> None:
     rules = (
-        lambda m: odaaf_lengths.mean_length(T, m, float(delay)),
-        lambda m: odaaf_lengths.bounded_length(T, m, float(delay), delay),
-        lambda m: odaaf_lengths.variance_length(T, m, 1.0, float(delay)),
-        lambda m: odaaf_lengths.naive_length(T, m, delay),
+        lambda m: phases.mean_length(T, m, float(delay)),
+        lambda m: phases.bounded_length(T, m, float(delay), delay),
+        lambda m: phases.variance_length(T, m, 1.0, float(delay)),
+        lambda m: phases.naive_length(T, m, delay),
     )
     for rule in rules:
-        table = odaaf_lengths.phase_lengths(T, rule)
+        table = phases.phase_lengths(T, rule)
         assert table[0] >= 1
         assert table[-1] <= T
         assert (np.diff(table) > 0).all()
@@ -76,4 +76,4 @@ def test_lengths_grow_and_stay_within_the_horizon(T: int, delay: int) -> None:
 
 def test_a_bound_alone_takes_the_fourth_formula() -> None:
     player = ODAAFB(2, horizon=1000, max_delay=5, mean_delay=None)
-    assert player.lengths.tolist() == [odaaf_lengths.naive_length(1000, m, 5) for m in (1, 2, 3)]
+    assert player.lengths.tolist() == [phases.naive_length(1000, m, 5) for m in (1, 2, 3)]
