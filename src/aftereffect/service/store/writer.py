@@ -181,7 +181,7 @@ class Writer:
     # -- the queue --------------------------------------------------------------------------------------------------
 
     def _loop(self) -> None:
-        while self.waiting or not self._closed:
+        while not self._closed or self.waiting:
             pieces = self._take()
             if pieces:
                 items = [item for job, start, stop in pieces for item in job.items[start:stop]]
