@@ -109,4 +109,4 @@ def test_an_amended_report_and_a_plan_fit_their_models() -> None:
     experiment = made()
     play(experiment)
     fits(messages.Report, {"experiment": "x", **experiment.do(Amend(1, 0.75), AT).answer})
-    fits(messages.Plan, planned({"arms": 2, "max_delay": 3}))
+    fits(messages.Plan, planned({"arms": 2, "max_delay": 3}).data)

@@ -55,7 +55,7 @@ def test_lengths_are_said_in_words_that_read_back() -> None:
     ],
 )
 def test_rounds_of_a_carry_over(arguments: dict, rounds: int) -> None:
-    assert planned({"n_arms": 2, "carry_over": arguments})["max_delay"] == rounds
+    assert planned({"n_arms": 2, "carry_over": arguments}).max_delay == rounds
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_a_half_life_has_the_rounds_of_the_best_guarantee(question: dict) -> Non
     problem = {key: given[key] for key in ("n_arms", "direction", "low", "high", "horizon") if key in given}
     chosen = choose_delay(half_life=2, **problem)
     plan = planned(given)
-    assert plan["max_delay"] == chosen.max_delay
+    assert plan.max_delay == chosen.max_delay
     late = 1.0 - chosen.inside[chosen.place]
-    assert any(sentence.startswith(f"{late:.1%} of an effect arrives later") for sentence in plan["sentences"])
+    assert any(sentence.startswith(f"{late:.1%} of an effect arrives later") for sentence in plan.sentences)
     # The guarantee has the late part: it is informative later than with a window of the same length.
     window = {**given, "carry_over": None, "max_delay": chosen.max_delay}
-    assert plan["informative_from"] > planned(window)["informative_from"]
+    assert plan.informative_from > planned(window).informative_from
 
 
 def test_a_half_life_that_is_far_too_long_is_refused() -> None:
@@ -186,8 +186,8 @@ def test_the_papers_player_promises_nothing_where_effects_can_be_negative() -> N
 def test_a_question_is_answered_by_number_or_by_name() -> None:
     by_name = planned({"arms": ["a", "b"], "max_delay": 2})
     assert by_name == planned({"n_arms": 2, "max_delay": 2}) == planned({"arms": 2, "max_delay": 2})
-    assert by_name["shortest_block"] == 3
-    assert planned({"arms": 2, "max_delay": 2, "player": "paper", "horizon": 9})["shortest_block"] == 5
+    assert by_name.shortest_block == 3
+    assert planned({"arms": 2, "max_delay": 2, "player": "paper", "horizon": 9}).shortest_block == 5
 
 
 @pytest.mark.parametrize(
@@ -212,21 +212,23 @@ def test_bad_questions_are_refused(bad: dict, words: str) -> None:
 
 
 def test_a_plan_begins_with_a_forecast_in_the_units_of_the_totals() -> None:
-    found = planned({"n_arms": 2, "max_delay": 1, "high": 500.0, "horizon": 60, "noise": 20.0})["forecast"]
+    found = planned({"n_arms": 2, "max_delay": 1, "high": 500.0, "horizon": 60, "noise": 20.0}).forecast
+    assert found is not None
     # The guess of the gap is a tenth of the range: over 60 days the best of two arms brings half of that a day more.
-    assert (found["gap"], found["noise"], found["rounds"]) == (50.0, 20.0, 60)
-    assert found["most"] == pytest.approx(60 * 25.0)
+    assert (found.gap, found.noise, found.rounds) == (50.0, 20.0, 60)
+    assert found.most == pytest.approx(60 * 25.0)
     same = ae.plan(n_arms=2, rounds=60, max_delay=1, gap=50.0, noise=20.0, player="advised")
     assert same.model is not None
-    assert (found["player"], found["test"], found["model"]) == (same.player.gain, same.test.gain, same.model.gain)
-    assert found["sentences"] == same.sentences("day")
+    assert (found.player, found.test, found.model) == (same.player.gain, same.test.gain, same.model.gain)
+    assert found.sentences == same.sentences("day")
 
 
 def test_without_a_horizon_the_forecast_is_that_of_a_year_and_speaks_of_weeks() -> None:
-    found = planned({"n_arms": 2, "carry_over": {"half_life": "1 week"}, "round_length": 7})["forecast"]
-    assert found["rounds"] == 52
-    assert "Over 52 weeks" in found["sentences"][-2]
-    assert "half of an effect has arrived after 1 week." in found["sentences"][-1]
+    found = planned({"n_arms": 2, "carry_over": {"half_life": "1 week"}, "round_length": 7}).forecast
+    assert found is not None
+    assert found.rounds == 52
+    assert "Over 52 weeks" in found.sentences[-2]
+    assert "half of an effect has arrived after 1 week." in found.sentences[-1]
 
 
 def test_settings_too_large_to_simulate_have_no_forecast() -> None:

@@ -321,7 +321,7 @@ def _reminder(store: "Store", id: str) -> messages.Reminder:
 
 
 @operation("POST", "/v1/plan", messages.Plan, "read", pool="long_reads")
-def plan(store: "Store", body: PlanQuestion) -> Fields:
+def plan(store: "Store", body: PlanQuestion) -> messages.Plan:
     """Return what to expect of settings: a forecast against an A/B test, blocks, decisions. Nothing is stored."""
     from aftereffect.service.experiment.plan import planned
 

@@ -24,7 +24,7 @@ def plan(
         from aftereffect.service.experiment.plan import planned
 
         found = planned({"n_arms": arms, **settings})
-        show(form, found, output.plan(found))
+        show(form, found.data, output.plan(found))
 
 
 @args.with_settings(

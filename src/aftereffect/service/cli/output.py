@@ -15,7 +15,7 @@ import math
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -25,20 +25,8 @@ import typer
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.core.text import amount, counted
-from aftereffect.service import words
+from aftereffect.service import messages, words
 from aftereffect.service.errors import Refused
-from aftereffect.service.messages import (
-    Comparison,
-    KnownToken,
-    Learned,
-    ManyReports,
-    Overview,
-    Reminder,
-    Report,
-    Summary,
-    Turn,
-    Verdict,
-)
 from aftereffect.service.settings import duration
 
 if TYPE_CHECKING:
@@ -172,14 +160,15 @@ def command(*parts: str | None) -> str:
     return shlex.join(["aftereffect", *(part for part in parts if part is not None)])
 
 
-def plan(found: Mapping[str, Any]) -> list[str]:
+def plan(found: messages.Plan) -> list[str]:
     """Return the lines of a plan: the verdict first, then how arms are played."""
-    if found["forecast"] is None:
-        return ["Settings of this size are not simulated, so there is no forecast.", "", *found["sentences"]]
-    return [*found["forecast"]["sentences"], "", *found["sentences"]]
+    forecast = ["Settings of this size are not simulated, so there is no forecast."]
+    if found.forecast is not None:
+        forecast = found.forecast.sentences
+    return [*forecast, "", *found.sentences]
 
 
-def created(view: Overview) -> list[str]:
+def created(view: messages.Overview) -> list[str]:
     """Return the lines for a new experiment: id, plan and the next command."""
     draft = view.state == "draft"
     return [
@@ -189,7 +178,7 @@ def created(view: Overview) -> list[str]:
     ]
 
 
-def turn(found: Turn, experiment: str | None = None, unit: str | None = None) -> list[str]:
+def turn(found: messages.Turn, experiment: str | None = None, unit: str | None = None) -> list[str]:
     """Return the lines for an ask: the arm, the reason and the command for the report.
 
     experiment, unit: as given on the command line.
@@ -204,7 +193,7 @@ def turn(found: Turn, experiment: str | None = None, unit: str | None = None) ->
     return [*lines, f"Report it with: {command('tell', experiment, str(found.round), 'TOTAL', *whose)}"]
 
 
-def report(found: Report, experiment: str | None = None, unit: str | None = None) -> list[str]:
+def report(found: messages.Report, experiment: str | None = None, unit: str | None = None) -> list[str]:
     """Return the lines for a report: how it was recorded, and the next command."""
     if found.total is None:
         taken = "closed as missing; windows that contain it are void, the arm stays."
@@ -226,7 +215,7 @@ def report(found: Report, experiment: str | None = None, unit: str | None = None
     return [*lines, f"{waiting}Next: {command('ask', experiment)}"]
 
 
-def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
+def reports(found: messages.ManyReports, experiment: str | None = None) -> list[str]:
     """Return the lines for several reports: what was recorded, what is out of range, and the next round or command."""
     first, last = found.items[0], found.items[-1]
     many = f"{len(found.items)} reports of rounds {first.round} to {last.round} are recorded"
@@ -240,13 +229,13 @@ def reports(found: ManyReports, experiment: str | None = None) -> list[str]:
     return [*lines, *after]
 
 
-def changed(view: Overview, known: Learned | None = None) -> list[str]:
+def changed(view: messages.Overview, known: messages.Learned | None = None) -> list[str]:
     """Return the lines for a change of state. known: what a finished experiment has learned."""
     learned = [] if known is None else [words.recommendation(known), *known.sentences]
     return [f"Experiment {view.name!r} is {view.state}.", *learned]
 
 
-def status(view: Overview, learned: Learned) -> list[str]:
+def status(view: messages.Overview, learned: messages.Learned) -> list[str]:
     """Return the lines of `status`: what it waits for, what is known of the arms, counts, alarms, guarantee."""
     waits = words.waiting(view, datetime.now(UTC).isoformat()).words
     promise = view.guarantee
@@ -289,7 +278,7 @@ def carryover(curves: "Curves", names: Sequence[str], choice: "DelayChoice | Non
     return [*lines, chosen, *str(choice).split("\n")]
 
 
-def comparison(found: Sequence[Comparison]) -> list[str]:
+def comparison(found: Sequence[messages.Comparison]) -> list[str]:
     """Return a table that compares experiments."""
     rows = []
     for one in found:
@@ -300,7 +289,7 @@ def comparison(found: Sequence[Comparison]) -> list[str]:
     return columns(["name", "state", "round", "mean", "against equal split", "leads", "next decision"], rows)
 
 
-def reminder(found: Reminder) -> list[str]:
+def reminder(found: messages.Reminder) -> list[str]:
     """Return the lines on the reminder of an experiment."""
     if found.webhook is None:
         return ["There is no reminder."]
@@ -312,14 +301,14 @@ def reminder(found: Reminder) -> list[str]:
     return lines
 
 
-def experiments(found: Sequence[Summary]) -> list[str]:
+def experiments(found: Sequence[messages.Summary]) -> list[str]:
     """Return the list of experiments, one per line."""
     if not found:
         return ["No experiment yet; `aftereffect init` creates one."]
     return columns(["id", "name", "state", "round"], [[one.id, one.name, one.state, str(one.round)] for one in found])
 
 
-def verdicts(found: Sequence[Verdict]) -> list[str]:
+def verdicts(found: Sequence[messages.Verdict]) -> list[str]:
     """Return a line per experiment: whether replaying its log gives the stored data."""
     if not found:
         return ["No experiment to verify."]
@@ -339,7 +328,7 @@ def restored_tokens(valid: int) -> list[str]:
     ]
 
 
-def tokens(found: Sequence[KnownToken]) -> list[str]:
+def tokens(found: Sequence[messages.KnownToken]) -> list[str]:
     """Return the list of tokens: names and scopes, never the tokens themselves."""
     if not found:
         return ["No token yet; `aftereffect token create NAME --scope play` creates one."]

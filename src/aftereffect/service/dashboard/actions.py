@@ -18,22 +18,10 @@ from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageR
 from aftereffect.service.dashboard.forms import Fields
 from aftereffect.service.dashboard.views import design_of, exact, experiment_page, open_rows, page, path_of, problem_of
 from aftereffect.service.errors import Refused, checked
-from aftereffect.service.experiment.commands import (
-    Amend,
-    Ask,
-    Away,
-    Back,
-    Command,
-    Finish,
-    Note,
-    Pause,
-    Resume,
-    Start,
-    Tell,
-)
+from aftereffect.service.experiment import commands
+from aftereffect.service.experiment.commands import Amend, Command, Tell
 from aftereffect.service.experiment.plan import planned
-from aftereffect.service.messages import NewReminder, Overview, Reports, TellItem
-from aftereffect.service.messages import Note as NoteBody
+from aftereffect.service.messages import NewReminder, Note, Overview, Plan, Reports, TellItem
 from aftereffect.service.operations import OPERATIONS, forget_reminder, remind
 from aftereffect.service.settings import PlanQuestion, checked_settings
 from aftereffect.service.store.store import Store
@@ -105,15 +93,15 @@ def amend(store: Store, view: Overview, form: Form) -> Orders:
 def note(store: Store, view: Overview, form: Form) -> Orders:
     """Write a note on a round, or remove it: for one unit or, if none is chosen, for all."""
     text = form.get("note", "").strip()
-    given = checked(NoteBody, {"note": text or None, "unit": form.get("unit") or None}, "the form")
+    given = checked(Note, {"note": text or None, "unit": form.get("unit") or None}, "the form")
     units = view.units if given.unit is None else [given.unit]
-    return [("note", Note(_round(form), given.note, unit)) for unit in units]
+    return [("note", commands.Note(_round(form), given.note, unit)) for unit in units]
 
 
 def arms(store: Store, view: Overview, form: Form) -> Orders:
     """Mark an arm as away, or as back."""
     arm = form.get("arm", "")
-    return [("", Back(arm) if form.get("move") == "back" else Away(arm))]
+    return [("", commands.Back(arm) if form.get("move") == "back" else commands.Away(arm))]
 
 
 def check_range(view: Overview, told: Iterable[tuple[str, float | None]], form: Form) -> None:
@@ -198,20 +186,20 @@ def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> R
     return see_other(f"{path_of(experiment_id)}?{urllib.parse.urlencode(query)}")
 
 
-add_action("ask", "ask", Ask())
+add_action("ask", "ask", commands.Ask())
 add_action("tell", "tell", tell)
 add_action("missing", "tell", missing)
 add_action("amend", "amend", amend)
 add_action("note", "note", note)
 add_action("arms", "away", arms)
-add_action("start", "start", Start())
-add_action("pause", "pause", Pause())
-add_action("resume", "resume", Resume())
-add_action("finish", "finish", Finish())
+add_action("start", "start", commands.Start())
+add_action("pause", "pause", commands.Pause())
+add_action("resume", "resume", commands.Resume())
+add_action("finish", "finish", commands.Finish())
 
 
 def new_page(
-    allowed: May, form: Form, found: Mapping[str, Any] | None = None, refusal: Refused | None = None
+    allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None
 ) -> Response:
     """Return the form for a new experiment, with the values entered so far."""
     kept: dict[str, Any] = {**forms.BLANK, **form}

@@ -14,7 +14,7 @@ from aftereffect.service import words
 from aftereffect.service.errors import checked
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.learner import Rhythm
-from aftereffect.service.messages import Fields, Forecast, Plan
+from aftereffect.service.messages import Forecast, Plan
 from aftereffect.service.settings import DAYS, Design, PlanQuestion, days
 
 YEAR = 365.25
@@ -45,14 +45,14 @@ def plan(design: Design, found: Rhythm | None = None) -> Plan:
     )
 
 
-def planned(question: Mapping[str, Any] | PlanQuestion) -> Fields:
-    """Validate a question and return its plan as plain data.
+def planned(question: Mapping[str, Any] | PlanQuestion) -> Plan:
+    """Validate a question and return its plan, with all fields set.
 
-    >>> planned({"n_arms": 3, "carry_over": {"window": "7 days"}})["shortest_block"]
+    >>> planned({"n_arms": 3, "carry_over": {"window": "7 days"}}).shortest_block
     8
     """
     design = checked(PlanQuestion, question, "a plan")
-    return plan(design).model_copy(update={"forecast": forecast(design, design.gap, design.noise)}).model_dump()
+    return Plan(**{**dict(plan(design)), "forecast": forecast(design, design.gap, design.noise)})
 
 
 def forecast(design: Design, gap: float | None = None, noise: float | None = None) -> Forecast | None:
