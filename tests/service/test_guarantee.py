@@ -7,8 +7,10 @@ import pytest
 from tests.service.playing import AT, learner, made, play, to_open_block
 
 from aftereffect.core.text import amount
+from aftereffect.service.cli.output import status
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Pause, Resume, Tell
 from aftereffect.service.experiment.experiment import Experiment
+from aftereffect.service.experiment.learned import unknown
 from aftereffect.service.messages import Guarantee
 
 
@@ -88,6 +90,19 @@ def test_effects_that_arrive_later_are_part_of_the_guarantee(direction: str, pri
         experiment = made(**half_life, out_of_range=policy)
         play(experiment, 10.0 * (d + 2))
         assert ("There is no guarantee" not in given(experiment).sentence) is covered
+        assert given(experiment).void is not covered
+
+
+def test_totals_out_of_range_make_both_void() -> None:
+    experiment = made(max_delay=0)
+    for _ in range(300):
+        play(experiment)
+    assert given(experiment).informative
+    play(experiment, 9.0)
+    found, shown = given(experiment), status(experiment.view(), unknown("x", "No model."))
+    assert (found.void, found.informative, found.certificate.informative) == (True, False, False)
+    assert f"Guarantee: {found.sentence}" in shown
+    assert found.sentence.startswith("There is no guarantee, because totals were out of range (1)")
 
 
 def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:

@@ -216,12 +216,6 @@ def test_series_are_the_columns_of_the_last_rows(store):
     whole = store.series(identity)
     for name in ("round", "arm", "total", "status", "washin", "measured", "update", "probability"):
         assert whole[name] == [row[name] for row in rows]
-    draws = [row["round"] for row in rows if row["draw"]]
-    assert whole["odds"]["round"] == draws
-    for row in rows:
-        if row["draw"]:
-            odds = whole["odds"]["probabilities"][row["arm"]]
-            assert odds[draws.index(row["round"])] == row["probability"]
     assert store.series(identity, last=5)["round"] == [9, 10, 11, 12, 13]
 
 

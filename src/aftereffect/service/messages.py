@@ -574,14 +574,10 @@ class Event(Reply):
 
 
 class Series(Reply):
-    """The columns for the charts, one list each: those of Row but why, asked_at, told_at and note.
-
-    odds: the probabilities at each draw.
-    """
+    """The columns for the charts, one list each: those of Row but why, asked_at, told_at and note."""
 
     experiment: str
     arms: list[str]
-    odds: dict[str, Any]
 
 
 class Verdict(Reply):

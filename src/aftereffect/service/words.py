@@ -416,10 +416,8 @@ def _not_valid(state: "State") -> str | None:
         return "an arm has been away"
     if state.inherited is not None:
         return "rounds were inherited from another experiment"
-    # The guarantee includes late effects, which may explain totals that are clipped.
-    explained = state.settings.out_of_range == "clip" and state.settings.late_share > 0.0
-    if not explained and (outside := state.panel.counts.out_of_range):
-        return f"totals were out of range ({outside:,}), which shows that low, high or max_delay is wrong"
+    if state.unexplained:
+        return f"totals were out of range ({state.unexplained:,}), which shows that low, high or max_delay is wrong"
     return None
 
 

@@ -196,7 +196,7 @@ def turn(found: messages.Turn, experiment: str | None = None, unit: str | None =
 def report(found: messages.Report, experiment: str | None = None, unit: str | None = None) -> list[str]:
     """Return the lines for a report: how it was recorded, and the next command."""
     if found.total is None:
-        taken = "closed as missing; windows that contain it are void, the arm stays."
+        taken = "closed as missing; no value is imputed, and nothing is learned from it."
     elif found.warning is not None:
         taken = found.warning
     else:

@@ -135,8 +135,14 @@ class State:
 
     @property
     def void(self) -> bool:
-        """Whether there is no guarantee: an arm has been away, or rounds were inherited."""
-        return self.arm_was_away or self.inherited is not None
+        """Whether there is no guarantee: an arm has been away, rounds were inherited, or the range is wrong."""
+        return self.arm_was_away or self.inherited is not None or self.unexplained > 0
+
+    @property
+    def unexplained(self) -> int:
+        """How many totals were out of range, unless they are clipped and covered as late effects."""
+        explained = self.settings.out_of_range == "clip" and self.settings.late_share > 0.0
+        return 0 if explained else self.panel.counts.out_of_range
 
     @property
     def void_windows(self) -> int:

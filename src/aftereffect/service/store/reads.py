@@ -172,22 +172,10 @@ def events(connection: Connection, identity: str, after: int = 0, limit: int = 1
 
 
 def series(connection: Connection, identity: str, last: int = 2000) -> Fields:
-    """Return the data of the charts for the latest `last` rows, column by column. odds: the probabilities at each draw.
-
-    The log has the probabilities only for up to 16 arms; with more, `odds` is empty.
-    """
+    """Return the data of the charts for the latest `last` rows, column by column."""
     row = find(connection, identity)
-    arms = json.loads(row.settings)["arms"]
     query = items.where(_rounds.experiment == row.number)
     query = query.order_by(_rounds.round.desc(), _rounds.unit_index.desc()).limit(last)
     found = list(sound_rows(connection.execute(query)))[::-1]
-    # At most two events per row (ask and tell), and some room for other events.
-    asks = select(_events.kind, _events.round, _events.body).where(_events.experiment == row.number)
-    recent = connection.execute(asks.order_by(_events.seq.desc()).limit(2 * last + 64)).all()
-    columns: dict[str, Any] = {name: [getattr(row, name) for row in found] for name in SERIES_FIELDS}
-    first = found[0].round if found else 0
-    drawn = [(row.round, json.loads(row.body)) for row in recent if row.kind == "ask" and row.round >= first]
-    drawn = [(round_, body) for round_, body in reversed(drawn) if isinstance(body.get("probabilities"), list)]
-    odds: dict[str, Any] = {"round": [round_ for round_, _ in drawn]}
-    odds["probabilities"] = {arm: [body["probabilities"][i] for _, body in drawn] for i, arm in enumerate(arms)}
-    return {"experiment": identity, "arms": arms, **columns, "odds": odds}
+    columns = {name: [getattr(row, name) for row in found] for name in SERIES_FIELDS}
+    return {"experiment": identity, "arms": json.loads(row.settings)["arms"], **columns}
