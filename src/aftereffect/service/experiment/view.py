@@ -14,7 +14,7 @@ from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.service import messages, words
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.plan import plan
-from aftereffect.service.experiment.state import State
+from aftereffect.service.experiment.state import COUNTS, State
 from aftereffect.service.messages import Comparison, Due, Learned, NextDecision, Overview, finite
 
 
@@ -39,7 +39,7 @@ def view(state: State, id: str, created_at: str) -> Overview:
         "probabilities": dict(zip(arms, state.probabilities, strict=True)),
         "plays": dict(zip(arms, state.plays, strict=True)),
         "away": [arms[i] for i in state.away],
-        "counts": state.counts | {"void_windows": state.void_windows},
+        "counts": {name: state.counts[name] for name in COUNTS} | {"void_windows": state.void_windows},
         "sum_of_totals": state.sum,
         "next_decision": _decision(state),
         "alarms": words.alarms(state),
