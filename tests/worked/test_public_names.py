@@ -1,8 +1,11 @@
 """The public names of the package: all are listed and exist; those that need an extra are imported on first use."""
 
 import ast
+import compileall
 import importlib
 import inspect
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +42,22 @@ def test_names_are_imported_from_where_type_checkers_find_them():
     for name, module in found.items():
         home = importlib.import_module(str(module))
         assert getattr(ae, name) is getattr(home, name), name
+
+
+def test_the_package_works_where_its_sources_are_not_there(tmp_path: Path):
+    home, sources = tmp_path / "aftereffect", Path(ae.__file__).parent
+    for name in ("core", "theory", "bandits"):
+        shutil.copytree(sources / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(sources / "__init__.py", home)
+    assert compileall.compile_dir(home, quiet=1, legacy=True)
+    for source in home.rglob("*.py"):
+        source.unlink()
+    program = "import aftereffect as ae; bandit = ae.Exp3(2, learning_rate=0.1); bandit.update(0, 1.0)"
+    program += "; print(ae.__file__, bandit.probabilities[0] < 0.5)"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "AFTEREFFECT_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", program]
+    found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
+    assert found.stdout == f"{home / '__init__.pyc'} True\n"
 
 
 WITHOUT_HTTPX = """

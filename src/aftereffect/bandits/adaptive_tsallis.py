@@ -500,12 +500,8 @@ class AdaptiveTsallis(FTRLBandit):
     cost: float = number(COST, "Σ cost: the sum of the costs of all updates so far.")
     penalty: float = number(PENALTY, "Σ 2(η_{n+1} − η_n)(Σ√q_{n+1} − 1): the cost of the growth of the rate so far.")
     moved: float = number(MOVED, "S: the probability mass moved so far.")
+    updates: int = number(SEEN, "The number of updates so far.", int)
     squares: float = number(SQUARES, "Σ v², where v is the greatest possible loss of an update.")
-
-    @property
-    def updates(self) -> int:
-        """The number of updates so far."""
-        return int(self._state[4 * self.n_arms + SEEN])
 
     def insert(self, step: ArrayLike) -> None:
         """Add a step, one number per arm, to the estimated losses outside an update, at an unchanged rate.

@@ -182,11 +182,7 @@ class LogBarrier(FTRLBandit):
         return np.minimum(float(self._state[4 * self.n_arms + MEAN]), rates / (1.0 + rates))
 
     cost: float = number(COST, "Σ cost: the sum of the costs of all updates so far.")
-
-    @property
-    def updates(self) -> int:
-        """The number of updates so far."""
-        return int(self._state[4 * self.n_arms + SEEN])
+    updates: int = number(SEEN, "The number of updates so far.", int)
 
     def realised_bound(self) -> float:
         """Return 1 + ln(KN) Σ η(i) − Kη₁ ln K + Σ cost; its mean bounds the mean regret so far."""

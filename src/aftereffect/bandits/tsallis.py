@@ -156,9 +156,9 @@ def solve(n_arms: int, state: FloatState, inverse: float, least: float, u: float
 kernel.register(TsallisParams, kernel.BanditKernel(size, start, stored_draw, update, stored_probabilities, update_many))
 
 
-def number(place: int, title: str) -> Any:
+def number(place: int, title: str, kind: type = float) -> Any:
     """Return an attribute of a bandit whose state has four numbers per arm, then others: that in this place of them."""
-    return property(lambda bandit: float(bandit._state[4 * bandit.n_arms + place]), doc=title)
+    return property(lambda bandit: kind(bandit._state[4 * bandit.n_arms + place]), doc=title)
 
 
 class FTRLBandit(KernelBandit):

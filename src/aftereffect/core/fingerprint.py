@@ -18,11 +18,12 @@ KERNEL_LAYERS = ("core", "bandits", "losses", "lags", "players", "engines")
 
 
 def package_sources() -> str:
-    """Return a hash of the current contents of the source files that can contain kernels."""
+    """Return a hash of the current contents of the source files that can contain kernels; empty if there are none."""
     digest = hashlib.sha256()
-    for path in sorted(path for layer in KERNEL_LAYERS for path in (PACKAGE / layer).rglob("*.py")):
+    paths = sorted(path for layer in KERNEL_LAYERS for path in (PACKAGE / layer).rglob("*.py"))
+    for path in paths:
         digest.update(str(path.relative_to(PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return digest.hexdigest() if paths else ""
 
 
 AT_IMPORT = package_sources()

@@ -3,8 +3,8 @@
 numba's disk cache does not notice an edit in another file that a cached function calls. The cache folder is
 therefore named by a fingerprint of the package's sources, of any kernels from outside the package that a function
 is compiled for, of numba's version and of the CPU (`fingerprint.py`): a changed source means a new folder. If no
-folder is writable, or a kernel cannot be imported by name (one defined in a notebook, say), functions are compiled
-again in each process.
+folder is writable, the sources are not there, or a kernel cannot be imported by name (one defined in a notebook, say),
+functions are compiled again in each process.
 
 Set AFTEREFFECT_CACHE_DIR to choose where the cache is stored.
 """
@@ -60,8 +60,8 @@ for _function, (_table, _name) in kernel.GENERIC.items():
 
 def cache_directory(outside: frozenset[str | None]) -> Path | None:
     """Return the writable folder for code compiled from the package and these outside kernels, or None."""
-    # Do not cache if the source files have been edited since they were imported.
-    if None in outside or fingerprint.package_sources() != fingerprint.AT_IMPORT:
+    # Do not cache if the source files have been edited since they were imported, or if there are none.
+    if None in outside or not fingerprint.AT_IMPORT or fingerprint.package_sources() != fingerprint.AT_IMPORT:
         return None
     cpu = llvmlite.binding.get_host_cpu_name() + llvmlite.binding.get_host_cpu_features().flatten()
     key = [fingerprint.AT_IMPORT, numba.__version__, sys.version, cpu, *sorted(text or "" for text in outside)]
@@ -114,12 +114,10 @@ def compiled(
     outside = fingerprint.outside(params)
     # Registering and decorating change numba's process-wide state.
     with _lock:
-        for plain in kernel.HELPERS:
-            if plain not in _registered:
-                _register(plain, INLINED)
-        for plain in kernel.ROUTINES:
-            if plain not in _registered:
-                _register(plain, OPTIONS)
+        for plains, how in ((kernel.HELPERS, INLINED), (kernel.ROUTINES, OPTIONS)):
+            for plain in plains:
+                if plain not in _registered:
+                    _register(plain, how)
         known = _dispatchers.get((function, outside))
         if known is None:
             folder = cache_directory(outside)

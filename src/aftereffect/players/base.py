@@ -210,6 +210,11 @@ def block_sum(place: FloatState, skipped: int, length: int, total: float) -> flo
     return whole
 
 
+def number(place: int, title: str, kind: type = float) -> Any:
+    """Return an attribute of a player in kernel form: the number in this place of its state."""
+    return property(lambda player: kind(player._numbers[place]), doc=title)
+
+
 class BasePlayer:
     """Range, seed, order of ask and tell, copies and saved states of a player.
 

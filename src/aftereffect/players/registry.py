@@ -56,11 +56,16 @@ Check = Callable[[str, Any], Any]
 Settings = Mapping[str, Any]
 NONE: Mapping[str, Any] = MappingProxyType({})
 
-BASES = {
-    "tsallis": "Tsallis FTRL", "exp3": "Exp3", "tsallis_inf": "Tsallis-INF", "ucb1": "UCB1", "thompson": "Thompson",
-    "epsilon_greedy": "ε-greedy", "uniform": "uniform"
-}  # fmt: skip
-"""The names of base algorithms in settings, and their labels."""
+BASES: Mapping[str, tuple[str, type]] = {
+    "tsallis": ("Tsallis FTRL", TsallisFTRL),
+    "exp3": ("Exp3", Exp3),
+    "tsallis_inf": ("Tsallis-INF", TsallisINF),
+    "ucb1": ("UCB1", UCB1),
+    "thompson": ("Thompson", GaussianThompson),
+    "epsilon_greedy": ("ε-greedy", EpsilonGreedy),
+    "uniform": ("uniform", Uniform),
+}
+"""The names of base algorithms in settings, their labels and classes."""
 
 
 class Problem(NamedTuple):
@@ -123,8 +128,8 @@ class Entry(NamedTuple):
         """Return the player's label in tables: its title, followed by the settings that the title does not show."""
         shown = {key: settings.get(key, usual) for key, usual in self.defaults.items()}
         rest = {key: value for key, value in settings.items() if key not in shown}
-        uniform = shown.get("base") == "uniform"
-        title = "uniform play" if uniform else self.title.format(**{k: BASES.get(v, v) for k, v in shown.items()})
+        words = {key: BASES[value][0] if value in BASES else value for key, value in shown.items()}
+        title = "uniform play" if shown.get("base") == "uniform" else self.title.format(**words)
         return ", ".join([title, *setting_words(rest)])
 
     def needs(self, settings: Settings = NONE) -> tuple[str, ...]:
@@ -169,12 +174,6 @@ def setting_words(settings: Settings) -> list[str]:
     return words
 
 
-SIMPLE: Mapping[str, Callable[[int], Bandit]] = {
-    "ucb1": UCB1, "thompson": GaussianThompson, "epsilon_greedy": EpsilonGreedy, "uniform": Uniform
-}  # fmt: skip
-"""The base algorithms without a rate."""
-
-
 def _choice(*options: str) -> Check:
     return lambda name, value: checks.choice(name, value, options)
 
@@ -206,7 +205,7 @@ def _wrapper(
     elif base == "tsallis_inf":
         bandit = TsallisINF(n_arms, estimator=estimator)
     else:
-        bandit = SIMPLE[base](n_arms)
+        bandit = BASES[base][1](n_arms)
     return CompositeLossWrapper(bandit, max_delay=max_delay, coins=coins, **others)
 
 
@@ -214,7 +213,7 @@ def _naive(n_arms: int, horizon: int, base: str = "exp3", **others: Any) -> Naiv
     """Return a naive player whose base has its usual rate for immediate feedback."""
     bandit: Bandit = tuned_base("exp3", n_arms, horizon)
     if base != "exp3":
-        bandit = TsallisINF(n_arms, estimator="reduced_variance") if base == "tsallis_inf" else SIMPLE[base](n_arms)
+        bandit = TsallisINF(n_arms, estimator="reduced_variance") if base == "tsallis_inf" else BASES[base][1](n_arms)
     return Naive(bandit, **others)
 
 
@@ -319,12 +318,6 @@ COMPARED: tuple[tuple[str, dict[str, Any]], ...] = (
 """The players of `aftereffect compare`, with their settings: anonymous feedback, naive, uniform, labelled feedback."""
 
 
-_BASE_OF: Mapping[type, str] = {
-    TsallisFTRL: "tsallis", Exp3: "exp3", TsallisINF: "tsallis_inf", UCB1: "ucb1", GaussianThompson: "thompson",
-    EpsilonGreedy: "epsilon_greedy", Uniform: "uniform"
-}  # fmt: skip
-
-
 def label_of(player: Any) -> str:
     """Return the label of a player in tables; the name of its class if the registry does not build such a player.
 
@@ -339,7 +332,8 @@ def label_of(player: Any) -> str:
     base = type(getattr(player, "bandit", None))
     if entry is None or (entry.make is default_player and base is not MatchedTsallis):
         return type(player).__name__
-    shown = {"base": _BASE_OF.get(base, base.__name__), "tuning": getattr(player, "tuning", "")}
+    name = next((name for name, (_, kind) in BASES.items() if kind is base), base.__name__)
+    shown = {"base": name, "tuning": getattr(player, "tuning", "")}
     return entry.label({key: shown[key] for key in entry.defaults})
 
 

@@ -44,7 +44,7 @@ from aftereffect.core import checks, effects, kernel
 from aftereffect.core.checks import owned
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import Common, KernelPlayer, Limits
+from aftereffect.players.base import Common, KernelPlayer, Limits, number
 
 
 def log_term(horizon: int, phase: int) -> float:
@@ -259,10 +259,7 @@ class PhasedElimination(KernelPlayer):
         params = PhaseParams(self.lengths, order == "best_first", bridge, limits)
         super().__init__(n_arms, params, horizon=T, **settings, order=order, bridge=bridge)
 
-    @property
-    def phase(self) -> int:
-        """m, from 1; it no longer changes once only the best arm is played."""
-        return int(self._numbers[PHASE])
+    phase: int = number(PHASE, "m, from 1; it no longer changes once only the best arm is played.", int)
 
     @property
     def active_arms(self) -> tuple[int, ...]:

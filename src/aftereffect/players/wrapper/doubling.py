@@ -21,7 +21,7 @@ from aftereffect.bandits.tsallis import TsallisFTRL, TsallisParams
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import Common, KernelPlayer, Limits, block_size
+from aftereffect.players.base import Common, KernelPlayer, Limits, block_size, number
 from aftereffect.players.wrapper.coins import Coins, bernoulli
 from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
@@ -155,10 +155,7 @@ class DoublingWrapper(KernelPlayer):
         params = DoublingParams(bases, coins, d, limits, bounds, first)
         super().__init__(K, params, max_delay=d, base=base, first_horizon=first)
 
-    @property
-    def epoch(self) -> int:
-        """The epoch of the latest round, from 0."""
-        return int(self._numbers[EPOCH])
+    epoch: int = number(EPOCH, "The epoch of the latest round, from 0.", int)
 
     @property
     def learning_rate(self) -> float:

@@ -24,7 +24,7 @@ from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import Common, KernelPlayer, Limits
+from aftereffect.players.base import Common, KernelPlayer, Limits, number
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 
@@ -253,20 +253,9 @@ class UnknownDelayWrapper(KernelPlayer):
         params = UnknownDelayParams(guess, horizon, alarm, self.limits(None, **common))
         super().__init__(n_arms, params, horizon=horizon, guess=guess, false_alarm=alarm)
 
-    @property
-    def guess(self) -> int:
-        """The current guess of d."""
-        return int(self._numbers[GUESS])
-
-    @property
-    def restarts(self) -> int:
-        """How often the guess was contradicted."""
-        return int(self._numbers[RESTARTS])
-
-    @property
-    def learning_rate(self) -> float:
-        """η since the latest restart."""
-        return float(self._numbers[RATE])
+    guess: int = number(GUESS, "The current guess of d.", int)
+    restarts: int = number(RESTARTS, "How often the guess was contradicted.", int)
+    learning_rate: float = number(RATE, "η since the latest restart.")
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
