@@ -152,4 +152,4 @@ def test_settings_come_from_the_environment(monkeypatch):
     monkeypatch.setenv("AFTEREFFECT_ALLOWED_HOSTS", "a.example,B.example")
     monkeypatch.setenv("AFTEREFFECT_STORE", "shop.db")
     config = Config(store="other.db")
-    assert (config.port, config.allowed_hosts, config.store) == (8123, ("a.example", "b.example"), "sqlite:///other.db")
+    assert (config.port, config.allowed_hosts, config.store) == (8123, ("a.example", "b.example"), "other.db")

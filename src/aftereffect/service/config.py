@@ -5,7 +5,7 @@ separated by commas). An argument takes precedence over a variable.
 
 >>> config = Config(host="0.0.0.0", store="shop.db")
 >>> config.store, config.on_loopback, config.access_required
-('sqlite:///shop.db', False, True)
+('shop.db', False, True)
 """
 
 import base64
@@ -91,11 +91,6 @@ class Config(BaseSettings):
             except ValueError:
                 raise ValueError("webhook_secret must be base64 after whsec_, but is not") from None
         return self
-
-    @field_validator("store")
-    @classmethod
-    def _url(cls, value: str) -> str:
-        return value if "://" in value else f"sqlite:///{value}"
 
     @property
     def on_loopback(self) -> bool:

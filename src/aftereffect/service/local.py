@@ -130,7 +130,7 @@ def _client(address: str, token: str | None) -> Service:
 def open_service(store: str, *, create: bool = False) -> Iterator[Service]:
     """Open the service of a store and close it afterwards; the token for a server is read from AFTEREFFECT_TOKEN.
 
-    create: create a SQLite file if it does not exist. plays: experiments will be played or replayed.
+    create: create a SQLite file if it does not exist.
     """
     token = os.environ.get("AFTEREFFECT_TOKEN") or None
     if is_server(store):

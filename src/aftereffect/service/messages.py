@@ -258,8 +258,8 @@ class NewToken(Request):
 
 
 Reason = Literal["inherited", "substitute", "warm_up", "mixed", "learner"]
-"""Why a round plays its arm or its total is withheld: a round of the experiment before, the
-arm drawn is away, the warm-up after a pause, effects of a substitute that still arrive; or as the learner has drawn."""
+"""Why a round plays its arm or its total is withheld: a round of the experiment before, the arm drawn is away, the
+warm-up after a pause, effects of a substitute that still arrive; or as the learner has drawn."""
 
 
 class StoredRow(Reply):
@@ -267,9 +267,8 @@ class StoredRow(Reply):
 
     draw: the arm was drawn in this round. washin: effects of the previous arm may still arrive. measured: whether the
     total was learned from, None until the block has ended. fed: the loss passed to the learner, if this round ended a
-    block. substituted: the arm that was drawn is away, and this one is played in its place. washin: effects of
-    the previous arm may still arrive. drawn: the arm that the learner
-    drew. withheld: the total is recorded, but not learned from.
+    block. substituted: the arm that was drawn is away, and this one is played in its place. drawn: the arm that the
+    learner drew. withheld: the total is recorded, but not learned from.
     """
 
     round: RoundNumber

@@ -197,7 +197,7 @@ class Service(ABC):
         return self.change(experiment, "resume")
 
     def finish(self, experiment: str) -> Overview:
-        """End the experiment permanently; `winner` of the result says which arm won."""
+        """End the experiment permanently; `learned` says which arm won, and how sure that is."""
         return self.change(experiment, "finish")
 
     def away(self, experiment: str, arm: str) -> Overview:

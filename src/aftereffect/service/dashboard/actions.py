@@ -15,7 +15,7 @@ from fastapi import APIRouter, Depends, Response
 from aftereffect.service import totals, words
 from aftereffect.service.dashboard import forms
 from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, player, see_other, sender
-from aftereffect.service.dashboard.forms import Fields
+from aftereffect.service.dashboard.forms import FormFields
 from aftereffect.service.dashboard.views import design_of, exact, experiment_page, open_rows, page, path_of, problem_of
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment import commands
@@ -125,7 +125,7 @@ def add_action(name: str, operation: str, orders: Command | Callable[[Store, Ove
     guard = sender(OPERATIONS[operation].scope)
 
     @router.post(f"/experiments/{{experiment_id}}/{name}", name=name, dependencies=[Depends(guard)])
-    def answer(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
+    def answer(store: Open, experiment_id: str, allowed: Anyone, form: FormFields) -> Response:
         try:
             given = orders(store, store.experiment(experiment_id), form) if callable(orders) else [("", orders)]
             told = [(field or "corrected", each.total) for field, each in given if isinstance(each, Tell | Amend)]
@@ -153,7 +153,7 @@ def _refused(store: Store, experiment_id: str, allowed: May, refusal: Refused, f
 
 
 @router.post("/experiments/{experiment_id}/reminder")
-def reminder(store: Open, experiment_id: str, allowed: Manager, form: Fields) -> Response:
+def reminder(store: Open, experiment_id: str, allowed: Manager, form: FormFields) -> Response:
     """Set or remove the reminder of an experiment."""
     try:
         if form.get("webhook"):
@@ -170,7 +170,7 @@ def reminder(store: Open, experiment_id: str, allowed: Manager, form: Fields) ->
 
 
 @router.post("/experiments/{experiment_id}/reports", dependencies=[Depends(player)])
-def reports(store: Open, experiment_id: str, allowed: Anyone, form: Fields) -> Response:
+def reports(store: Open, experiment_id: str, allowed: Anyone, form: FormFields) -> Response:
     """Report several rounds, from lines of text or from a CSV file, all or none."""
     try:
         forms.require(form, {"lines": "Totals"})
@@ -222,7 +222,7 @@ def new(allowed: Reader) -> Response:
 
 
 @router.post("/experiments/plan")
-def preview(allowed: Manager, form: Fields) -> Response:
+def preview(allowed: Manager, form: FormFields) -> Response:
     """Show the form with its plan; the name may still be empty."""
     try:
         found = forms.settings({**form, "name": "A plan"})
@@ -233,7 +233,7 @@ def preview(allowed: Manager, form: Fields) -> Response:
 
 
 @router.post("/experiments/new")
-def create(store: Open, allowed: Manager, form: Fields) -> Response:
+def create(store: Open, allowed: Manager, form: FormFields) -> Response:
     """Create an experiment."""
     try:
         found = forms.settings(form) | {"draft": bool(form.get("draft"))}

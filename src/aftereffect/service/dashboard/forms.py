@@ -57,7 +57,7 @@ async def _read(request: Request, limit: int, seconds: float) -> dict[str, str]:
     return found
 
 
-Fields = Annotated[dict[str, str], Depends(fields)]
+FormFields = Annotated[dict[str, str], Depends(fields)]
 SignInFields = Annotated[dict[str, str], Depends(sign_in_fields)]
 
 

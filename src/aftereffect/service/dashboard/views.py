@@ -23,7 +23,7 @@ from aftereffect.core.text import amount, counted
 from aftereffect.service import words
 from aftereffect.service.api import problems
 from aftereffect.service.errors import Corrupt, Refused, checked
-from aftereffect.service.messages import MOST_SERIES, Overview
+from aftereffect.service.messages import MOST_SERIES, Fields, Overview
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -83,8 +83,6 @@ TERMS = {
     "corrections": "Totals corrected after they were learned from",
 }
 """Labels for the terms of a certificate."""
-
-Json = dict[str, Any]
 
 
 def colour_of(arms: Sequence[str], arm: str | None) -> int:
@@ -189,7 +187,7 @@ def page(template: str, may: Any, *, status: int = 200, **values: Any) -> HTMLRe
     return HTMLResponse(body, status_code=status, headers=HEADERS)
 
 
-def problem_of(refusal: Refused, field: str = "") -> Json:
+def problem_of(refusal: Refused, field: str = "") -> Fields:
     """Return a refusal as shown by the templates. field: the form field it is about.
 
     >>> problem_of(Refused("invalid", "total must be finite"))["detail"]
@@ -309,18 +307,18 @@ def experiment_page(
     )
 
 
-def open_rows(store: Store, view: Overview) -> list[Json]:
+def open_rows(store: Store, view: Overview) -> list[Fields]:
     """Return the rows of the open round, one per unit."""
     return [] if view.open_round is None else _between(store, view, view.open_round)
 
 
-def old_row(store: Store, view: Overview, number: int | None, unit: str) -> Json | None:
+def old_row(store: Store, view: Overview, number: int | None, unit: str) -> Fields | None:
     """Return the row that is to be corrected; None if there is none."""
     found = [] if number is None else _between(store, view, number, number)
     return next((row for row in found if row["unit"] == unit), None)
 
 
-def table(store: Store, view: Overview, before: int | None) -> tuple[list[Json], int | None, int | None]:
+def table(store: Store, view: Overview, before: int | None) -> tuple[list[Fields], int | None, int | None]:
     """Return the rounds before `before` (by default the latest), newest first, and `before` of the pages next to it.
 
     The second value is for the newer page, the third for the older one; None if there is no such page.
@@ -335,7 +333,7 @@ def table(store: Store, view: Overview, before: int | None) -> tuple[list[Json],
     return rows, newer, start if start > 1 else None
 
 
-def _between(store: Store, view: Overview, first: int, last: int | None = None) -> list[Json]:
+def _between(store: Store, view: Overview, first: int, last: int | None = None) -> list[Fields]:
     """Return the rows of the rounds from `first` to `last`, by default to the latest."""
     first, last = max(first, 1), view.round if last is None else last
     if last < first:

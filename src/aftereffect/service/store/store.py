@@ -31,7 +31,6 @@ MOST_LEARNED = 1_024
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
-
 class Status(NamedTuple):
     """Waiting jobs, seconds of the last commit, bytes of SQLite's log, ids of damaged experiments."""
 
@@ -158,7 +157,7 @@ class Store:
         key: an idempotency key (`keys.py`), here and in other methods.
         """
         new = checked_settings(settings)
-        return self._made(key, lambda: new, None, "create", new.to_json())
+        return self._made(key, new, None, "create", new.to_json())
 
     def perform(self, id: str, command: Action | Once) -> Fields:
         """Carry out one command and return its answer, or raise Refused."""
@@ -176,7 +175,7 @@ class Store:
 
     def report(self, id: str, reports: Reports, *, key: str | None = None) -> Fields:
         """Report several rounds, all or none."""
-        return self._once(key, lambda: (id, reports), "report", id, reports)
+        return self._once(key, id, reports, "report", id, reports)
 
     def correct(
         self, id: str, changes: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None
@@ -186,8 +185,8 @@ class Store:
         changes: the settings that differ from those of the other, or all settings.
         """
         if isinstance(changes, ExperimentSettings):
-            return self._made(key, lambda: changes, id, "correct", id, changes.to_json())
-        return self._made(key, lambda: corrected(self.experiment(id).data, changes), id, "correct", id, dict(changes))
+            return self._made(key, changes, id, "correct", id, changes.to_json())
+        return self._made(key, corrected(self.experiment(id).data, changes), id, "correct", id, dict(changes))
 
     def continue_with(
         self,
@@ -200,25 +199,21 @@ class Store:
     ) -> Overview:
         """Create an experiment with other arms that begins with what this one has measured, and finish this one."""
         request = "continue", id, list(add), list(retire), dict(changes)
-        return self._made(key, lambda: continued(self.experiment(id).data, add, retire, changes), id, *request)
+        return self._made(key, continued(self.experiment(id).data, add, retire, changes), id, *request)
 
     def _made(
-        self, key: str | None, settings: Callable[[], ExperimentSettings], source: str | None, *request: Any
+        self, key: str | None, settings: ExperimentSettings, source: str | None, *request: Any
     ) -> Overview:
         """Create an experiment, once with a key. source: the experiment that it takes the place of."""
-        return Overview.read(self._once(key, lambda: _creation(settings(), source), *request))
+        seeded, finish = settings.seeded(secrets.randbits(53)), source is not None
+        if source is None and seeded.warm_start is not None:
+            source = seeded.warm_start.experiment
+        id = "".join(secrets.choice(_CHARACTERS) for _ in range(20))
+        return Overview.read(self._once(key, id, Creation(seeded, source, finish), *request))
 
-    def _once(self, key: str | None, item: Callable[[], tuple[str, Action]], *request: Any) -> Fields:
-        """Carry out an item unless a request with this key has been; then answer as it was answered."""
-        if key is None:
-            return self.perform(*item())
-        hashed = keys.hashed(key, *request)
-        with refusing(), self._database.internal.connect() as connection:
-            known = keys.known(connection, hashed)
-        if known is not None:
-            return known
-        id, action = item()
-        return self.perform(id, Once(hashed, action))
+    def _once(self, key: str | None, id: str, action: Action, *request: Any) -> Fields:
+        """Carry out an action unless a request with this key has been; then answer as it was answered."""
+        return self.perform(id, action if key is None else Once(keys.hashed(key, *request), action))
 
     async def aperform(self, id: str, command: Action) -> Fields:
         """As `perform`, for an event loop."""
@@ -255,7 +250,7 @@ class Store:
         new = checked(NewToken, {"name": name, "scopes": scopes}, "a token")
         secret = key or secrets.token_urlsafe(32)
         act = partial(tokens.create, name=new.name, scopes=[*new.scopes], key=secret, now=self.now())
-        made = self._once(key, lambda: ("", Work(act)), "create_token", new.name, new.scopes)
+        made = self._once(key, "", Work(act), "create_token", new.name, new.scopes)
         self._token_cache.forget()
         return tokens.derived(secret, made["salt"])
 
@@ -294,11 +289,3 @@ def _only(answers: list[Answer]) -> Fields:
     if isinstance(answer, Refused):
         raise answer
     return answer
-
-
-def _creation(settings: ExperimentSettings, source: str | None) -> tuple[str, Creation]:
-    """Return the item that creates an experiment. source: one that it takes the place of."""
-    seeded, finish = settings.seeded(secrets.randbits(53)), source is not None
-    if source is None and seeded.warm_start is not None:
-        source = seeded.warm_start.experiment
-    return "".join(secrets.choice(_CHARACTERS) for _ in range(20)), Creation(seeded, source, finish)
