@@ -77,7 +77,7 @@ class Store:
     ...     mail = store.create({"name": "Mail", "arms": ["short", "long"], "high": 1, "max_delay": 1}).id
     ...     asked = store.perform(mail, Ask())
     ...     told = store.perform(mail, Tell(asked["round"], 0.5))
-    ...     store.rounds(mail)["items"][0]["total"], store.verify(mail)[0]["ok"]
+    ...     store.rounds(mail)["items"][0]["total"], store.verify(mail)[0].ok
     (0.5, True)
     """
 
