@@ -24,7 +24,7 @@ import httpx
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask
-from aftereffect.service.messages import Due, Overview
+from aftereffect.service.messages import Due, Overview, Turn
 from aftereffect.service.store.store import Store
 
 LOGGER = logging.getLogger("aftereffect.service")
@@ -50,15 +50,14 @@ def _lateness(view: Overview, due: Due, now: datetime.datetime) -> float:
     return (now - datetime.datetime.fromisoformat(due.at)) / datetime.timedelta(days=view.round_length)
 
 
-def words(view: Overview, due: Due, now: datetime.datetime, turn: dict[str, Any] | None) -> str:
+def words(view: Overview, due: Due, now: datetime.datetime, turn: Turn | None) -> str:
     """Return the message for an experiment: what to play, what is overdue, and alarms. turn: the open round."""
     round_ = f"round {due.round}" + (f" of {due.date}" if due.date else "")
     late = _lateness(view, due, now)
     if turn is None:
         parts = [f"{view.name}: {round_} has not been opened. Ask for its arm, and report its total."]
     else:
-        arms: dict[str, str] = turn.get("arms", {})
-        played = ", ".join(f"{arm} in {unit}" for unit, arm in arms.items()) or turn["arm"]
+        played = ", ".join(f"{arm} in {unit}" for unit, arm in (turn.arms or {}).items()) or turn.arm
         waits = f"{round_} waits for its total. It plays {played}."
         parts = [f"{view.name}: {waits}" if late >= 0.0 else f"{view.name}: play {played} in {round_}."]
     if late >= 1.0 and due.date:
@@ -137,7 +136,8 @@ class Reminders:
             return None
         # What to play is known once the round is open.
         opened = reminder["after"] < 0.0 or view.open_round is not None
-        text = words(view, due, now, self._store.perform(view.id, Ask()) if opened else None)
+        turn = Turn.read(self._store.perform(view.id, Ask())) if opened else None
+        text = words(view, due, now, turn)
         outcome = self._call(reminder["webhook"], f"{view.id}.{round_}", text, now)
         over = outcome == "sent" or attempts >= ATTEMPTS
         fields = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": _text(now)}
