@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from tests.service.server import server
 
+from aftereffect.core.errors import AftereffectError
 from aftereffect.service.client import Client
 from aftereffect.service.errors import Refused
 from aftereffect.service.local import Local, open_local
@@ -193,7 +194,7 @@ def test_an_item_that_cannot_be_read_does_not_keep_the_others(service: Service) 
     assert codes == ["not_found", *["invalid"] * 5, 2.0]
 
 
-@pytest.mark.parametrize("limit", [0, 1001, "many"])
+@pytest.mark.parametrize("limit", [0, 1001, "many", True, 1.0])
 def test_parameters_have_the_same_rules_with_and_without_a_server(service: Service, limit: Any) -> None:
     made = service.create(**SETTINGS).id
     for call in (service.experiments, partial(service.rounds, made), partial(service.events, made)):
@@ -205,6 +206,11 @@ def test_parameters_have_the_same_rules_with_and_without_a_server(service: Servi
         service.experiments(state="asleep")
     with pytest.raises(Refused, match="round must be at least 1"):
         service.tell(made, 0, 1.0)
+    with pytest.raises(AftereffectError, match="round must be an int, but got True"):
+        service.amend(made, True, 1.0, was=2.0)
+    with pytest.raises(AftereffectError, match="surrogates"):
+        service.experiments(search="\ud800")
+    refused("not_found", 404, service.compare, [made, None])
 
 
 def test_series(service: Service) -> None:

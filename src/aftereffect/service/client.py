@@ -99,7 +99,7 @@ class Client(Service):
                 params=query,
                 timeout=PATIENCE if operation.pool == "long_reads" else httpx.USE_CLIENT_DEFAULT,
             )
-        except httpx.InvalidURL as error:
+        except (httpx.InvalidURL, UnicodeEncodeError) as error:
             raise InvalidArgument(f"a request must fit into an address, but {error}: {shown(dict(path))}") from None
         answer = self._send(request)
         if operation.reply is bytes or not answer.content:

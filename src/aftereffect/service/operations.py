@@ -39,8 +39,8 @@ _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
 def _whole(text: Any) -> Any:
-    """Accept only digits: pydantic would also accept '1.0', ' 1' and '1_000'."""
-    if isinstance(text, str) and not _DIGITS.fullmatch(text):
+    """Accept only integers and digits: pydantic would also accept True, 1.0, '1.0', ' 1' and '1_000'."""
+    if isinstance(text, bool | float) or (isinstance(text, str) and not _DIGITS.fullmatch(text)):
         raise PydanticKnownError("int_parsing")
     return text
 

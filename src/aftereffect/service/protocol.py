@@ -86,7 +86,7 @@ class Service(ABC):
 
     def compare(self, experiments: Iterable[str]) -> list[messages.Comparison]:
         """Return the most important figures of some experiments, by their ids, in order."""
-        return self._call(operations.compare, ids=",".join(experiments)).items
+        return self._call(operations.compare, ids=",".join(map(str, experiments))).items
 
     def note(self, experiment: str, round: int, note: str | None, unit: Unit = None) -> Report:
         """Write a note on a round, such as "holiday"; None removes it."""
@@ -178,11 +178,12 @@ class Service(ABC):
         was: the total to be corrected, by default the current one. If the round has a different total when the request
         arrives, it is refused as a conflict, so a retried request never overwrites another client's correction.
         """
+        number = integer("round", round)
         if was is ...:
-            rows = self.rounds(experiment, after=max(integer("round", round) - 1, 0), limit=MOST_ITEMS).items
-            known = (row.total for row in rows if row.round == round and row.unit == str(unit or row.unit))
+            rows = self.rounds(experiment, after=max(number - 1, 0), limit=MOST_ITEMS).items
+            known = (row.total for row in rows if row.round == number and row.unit == str(unit or row.unit))
             was = next(known, None)
-        return self._call(operations.amend, experiment, round, body=_body(unit, total=total, was=was))
+        return self._call(operations.amend, experiment, number, body=_body(unit, total=total, was=was))
 
     def start(self, experiment: str) -> Overview:
         """Start a draft."""
