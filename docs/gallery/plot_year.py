@@ -36,7 +36,8 @@ def best_sent(player) -> np.ndarray:
 # learns from every day by a model of the whole record, and soon sends little else than the best. The A/B test sends
 # each mailing for eleven days in turn, for a quarter of the year, then the one with the largest mean for good. The
 # default player learns once in a block of some 50 days, the price of a guarantee for all effects that are fixed in
-# advance: for that a year is too short.
+# advance: for that a year is too short. With ``adviser="lags"`` it would let LagPlayer's model choose at first, which
+# here is nearly all of the year, and lose little more than LagPlayer does.
 #
 # Below: what has been lost against always sending the best mailing, on average over 40 years with noise of their own.
 # LagPlayer assumes that effects add up and follow the same curve each time, which is so here.

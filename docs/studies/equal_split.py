@@ -36,16 +36,19 @@ KINDS = {
 CORNERS, UNITS, WRONG, ADVERTISING = "corners", "90 days, 1 to 60 units", "effects change", "advertising system"
 ORDER = ("centre", *KINDS.values(), CORNERS, UNITS, ADVERTISING, WRONG)
 LENGTHS = {0.125: "1/8", 0.25: "1/4"}
-LAG, BEST_TEST = "LagPlayer", "A/B test, 1/4, lags"
-SHOWN = (LAG, BEST_TEST, "A/B test, 1/4, means", "naive Thompson", "default player")
+LAG, BEST_TEST, DEFAULT = "LagPlayer", "A/B test, 1/4, lags", "default player"
+ADVISED = f"{DEFAULT}, advised"
+SHOWN = (LAG, ADVISED, BEST_TEST, "A/B test, 1/4, means", "naive Thompson", DEFAULT)
 """The players in the figure."""
 
 
 def player_name(name: str, given: dict[str, Any]) -> str:
     """Return the name of a player with the settings that tell it apart.
 
-    >>> player_name("ABTest", {"share": 0.25, "winner": "lags"}), player_name("default_player", {"max_delay": 7})
-    ('A/B test, 1/4, lags', 'default player, told 7')
+    >>> player_name("ABTest", {"share": 0.25, "winner": "lags"})
+    'A/B test, 1/4, lags'
+    >>> player_name("default_player", {"adviser": "lags", "max_delay": 7})
+    'default player, advised, told 7'
     """
     if name == "ABTest" and given["share"] == 1.0:
         return "equal split"
@@ -55,7 +58,7 @@ def player_name(name: str, given: dict[str, Any]) -> str:
         return LAG + "".join(f", told the {each}" for each in ("season", "horizon") if each in given)
     if name == "default_player":
         told = f", told {given['max_delay']}" if "max_delay" in given else ""
-        return "default player" + told
+        return (ADVISED if "adviser" in given else DEFAULT) + told
     bases = {"epsilon_greedy": "naive ε-greedy", "thompson": "naive Thompson"}
     return bases.get(given.get("base", ""), "UCB on clean windows")
 
@@ -167,9 +170,10 @@ def summary(found: pl.DataFrame) -> list[str]:
 
 
 def rivals(found: pl.DataFrame) -> list[str]:
-    """Return a sentence on where another player has less regret than LagPlayer, beyond chance."""
+    """Return a sentence on where a player without its advice has less regret than LagPlayer, beyond chance."""
     mine = found.filter(who=LAG).select("world", own="share", own_error="error")
-    others = found.filter(~pl.col("who").str.starts_with(LAG)).join(mine, on="world", maintain_order="left")
+    others = found.filter(~pl.col("who").str.contains(f"^({LAG}|{ADVISED})"))
+    others = others.join(mine, on="world", maintain_order="left")
     least = others.sort("share").unique("world", keep="first", maintain_order=True)
     lead = pl.col("own") - pl.col("share")
     noise = (pl.col("error") ** 2 + pl.col("own_error") ** 2).sqrt()
@@ -178,7 +182,7 @@ def rivals(found: pl.DataFrame) -> list[str]:
     words = [f"{place} ({who} {other:.0%}, LagPlayer {own:.0%})" for place, who, other, own in columns]
     where = f"in {len(words)}: {'; '.join(words)}" if words else "in none"
     return [
-        f"LagPlayer has less regret than each of the others, by more than {frames.FAR:g} standard errors, in "
+        f"LagPlayer has less regret than each player but the advised, by more than {frames.FAR:g} standard errors, in "
         f"{behind.height} of {least.height} worlds; some other player has less than LagPlayer {where}."
     ]
 
@@ -192,7 +196,7 @@ def many(found: pl.DataFrame) -> list[str]:
         mine = dict(here.select("who", "share").iter_rows())
         best = min((who for who in mine if who.startswith("A/B")), key=lambda who: mine[who])
         told = f"LagPlayer {mine[LAG]:.0%}, the best A/B test {mine[best]:.0%} ({best.removeprefix('A/B test, ')})"
-        parts.append(f"{place}: {told}, the default player {mine['default player']:.0%}")
+        parts.append(f"{place}: {told}, the default player {mine[DEFAULT]:.0%}, advised {mine[ADVISED]:.0%}")
     return [f"Units that share a learner: {'; '.join(parts)}."] if parts else []
 
 
@@ -203,7 +207,8 @@ def changes(found: pl.DataFrame) -> list[str]:
     for (place,), here in wrong.group_by("world", maintain_order=True):
         mine = dict(here.select("who", "share").iter_rows())
         best = min(mine, key=lambda who: mine[who])
-        parts.append(f"{place}: LagPlayer {mine[LAG]:.0%}, default player {mine['default player']:.0%}, least {best}")
+        told = f"LagPlayer {mine[LAG]:.0%}, default player {mine[DEFAULT]:.0%}, advised {mine[ADVISED]:.0%}"
+        parts.append(f"{place}: {told}, least {best}")
     return [f"Where effects change, and the lag model is wrong: {'; '.join(parts)}."] if parts else []
 
 
@@ -230,5 +235,5 @@ def fatigue(page: Page, tiring: pl.DataFrame) -> list[str]:
     tests = max(part for who, part in parts.items() if who.startswith("A/B"))
     return [
         f"If arms tire, LagPlayer earns {parts[LAG]:.0%} of what an equal split earns, the best A/B test {tests:.0%}, "
-        f"the default player {parts['default player']:.0%}."
+        f"the default player {parts[DEFAULT]:.0%}, advised {parts[ADVISED]:.0%}."
     ]

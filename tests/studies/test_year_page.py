@@ -49,13 +49,14 @@ def test_a_world_is_named_by_what_differs_from_the_centre(settings: dict[str, An
 
 
 def everyone(lag: float, test: float, default: float, **world: Any) -> list[dict[str, Any]]:
-    """Return the rows of the players in the figure in one world."""
+    """Return the rows of the players in the figure in one world; the advised player has 1 more than LagPlayer."""
     return [
         row("LagPlayer", lag, **world),
         row("ABTest", test, TEST, **world),
         row("ABTest", 45.0, {"share": 0.25}, **world),
         row("Naive", 60.0, {"base": "thompson"}, **world),
         row("default_player", default, **world),
+        row("default_player", lag + 1.0, {"adviser": "lags"}, **world),
     ]
 
 
@@ -72,12 +73,14 @@ def test_the_page_says_who_has_how_much_of_an_equal_split_s_regret_and_where_ano
     assert "LagPlayer 40% (at most 60%: half-life 7)" in summary
     assert "A/B test, 1/4, lags 40% (at most 50%: centre)" in summary
     assert "default player 85% (at most 90%: centre)" in summary
+    assert "default player, advised 42% (at most 62%: half-life 7)" in summary
     # A difference of one is less than three standard errors of 1.41.
     assert "in 1 of 4 worlds; some other player has less than LagPlayer in 2: half-life 7 (A/B test, 1/4, " in rivals
-    assert "LagPlayer 40%, the best A/B test 38% (1/4, lags), the default player 100%" in units
-    assert "best and worst swap: LagPlayer 80%, default player 90%, least A/B test, 1/4, lags" in changed
+    assert "LagPlayer 40%, the best A/B test 38% (1/4, lags), the default player 100%, advised 42%" in units
+    assert "best and worst swap: LagPlayer 80%, default player 90%, advised 82%, least A/B test, 1/4, lags" in changed
     # The best arm played throughout earns 0.6/0.07 = 8.571.
     assert f"LagPlayer earns {48.571 / 58.571:.0%} of what an equal split earns, the best A/B test 32%" in fatigue
+    assert f"advised {47.571 / 58.571:.0%}." in fatigue
     text = page.render()
     assert text.count("<img ") == 1
     assert "fatigue" not in text.split("<table>")[1].split("</table>")[0]
@@ -112,5 +115,5 @@ def test_readme_says_what_the_study_found() -> None:
     found = equal_split.by_world(rows.filter(pl.col("instance_params") != '{"change":"fatigue"}'))
     shares = equal_split.means(found)
     text = (HOME.parents[1] / "README.md").read_text(encoding="utf-8")
-    for who in ("LagPlayer", "A/B test, 1/4, lags", "default player"):
+    for who in ("LagPlayer", "A/B test, 1/4, lags", "default player", "default player, advised"):
         assert f"{shares[who]:.0%}" in text
