@@ -131,6 +131,9 @@ class DelayChoice:
             line = f"{self.delays[k]:>7} {self.inside[k]:>7.1%}"
             line += "".join(f" {amount(values[k]):>{width}}" for _, width, values in columns)
             lines.append(line + (" <- chosen" if k == self.place else ""))
+        if self.horizon is not None and self.since[self.place] > self.horizon:
+            when = "never" if math.isinf(self.since[self.place]) else f"from round {self.since[self.place]:,.0f} on"
+            lines.append(f"No bound is below half of the largest regret by then; that of the chosen d is so {when}.")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

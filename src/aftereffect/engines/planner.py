@@ -232,6 +232,9 @@ def plan(
 ) -> Forecast:
     """Return what to expect of a player over so many rounds, against an equal split and the best A/B test.
 
+    The A/B test gives the arms equal turns and then keeps the best mean, for the best of four lengths. One whose winner
+    the lag model names can do better: `rivals.ABTest(..., order="random", winner="lags")`.
+
     n_arms: K. rounds: T. n_units: M, the units that play in parallel and learn together.
     max_delay: d, how many rounds after its own an effect can still arrive.
     half_life: after how many rounds half of an effect has arrived; by default a third of `max_delay`.

@@ -134,7 +134,7 @@ class Advice(NamedTuple):
     def __str__(self) -> str:
         """Return the advice in words."""
         if self.opening:
-            text = f"{self.adviser} chooses the arms of {counted(self.opening, 'more round')} itself."
+            text = f"{self.adviser} chooses the arms of {counted(self.opening, 'more round')} itself, the opening."
         elif self.advised is None:
             text = f"{self.adviser} has given no advice yet."
         else:
@@ -143,8 +143,8 @@ class Advice(NamedTuple):
                 f"{percentages(self.target or [])}; it went {self.followed:.0%} of the way there."
             )
         text += (
-            f" If all of it is wrong, that adds {amount(self.spent)} to the bound on the expected regret, of at most "
-            f"{amount(self.budget)} by now."
+            f" If all advice is wrong, that adds {amount(self.spent)} to the bound on the expected regret (by now at "
+            f"most {amount(self.budget)})."
         )
         if self.cut:
             text += f" The budget cut advice short {self.cut:,} of {counted(self.given, 'time')}."
@@ -182,7 +182,7 @@ class AdvisedWrapper(CoinCleanWrapper):
     True
     >>> print(player.advice)
     Opinion advises 80%, 10%, 10%. With what the player has learned itself that is 75%, 12%, 12%; it went 100% of the \
-way there. If all of it is wrong, that adds 2.76 to the bound on the expected regret, of at most 54.53 by now.
+way there. If all advice is wrong, that adds 2.76 to the bound on the expected regret (by now at most 54.53).
 
     Reference: docs/theory/advice.md.
     """
