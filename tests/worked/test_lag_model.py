@@ -230,6 +230,12 @@ def test_many_rounds_at_once_are_checked():
     model = ae.LagModel(n_arms=2, max_lag=3)
     with pytest.raises(ae.InvalidArgument, match="arms must be from 0 to 1, or -1 for none, but got 0 to 2"):
         model.learn([[0], [2]], [[1.0], [2.0]])
+    with pytest.raises(ae.InvalidArgument, match="totals must have as many rows as arms, 2, but got 1"):
+        model.learn([[0], [1]], [[1.0]])
+    with pytest.raises(ae.InvalidTotal, match=r"totals must lie in \[-1e\+100, 1e\+100\], but got inf in size"):
+        model.learn([[0], [1]], [[1.0], [-math.inf]])
+    with pytest.raises(ae.InvalidArgument, match="columns must be 0 to learn many rounds at once, but got 2"):
+        ae.LagModel(n_arms=2, columns=2).learn([[0]], [[1.0]])
     assert model.rounds == 0
 
 

@@ -309,16 +309,25 @@ class LagModel:
         self._given.append(known)
 
     def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float]]) -> None:
-        """Report many rounds at once, each with the arm (−1: none) and the total (NaN: missing) of every unit."""
+        """Report many rounds at once, each with the arm (−1: none) and the total (NaN: missing) of every unit.
+
+        A model with columns is told round by round.
+        """
+        if self.columns:
+            raise InvalidArgument(f"columns must be 0 to learn many rounds at once, but got {self.columns}")
         played = checks.array("arms", arms, shape=("rounds", self.n_units))
         if played.size and not -1 <= played.min() <= played.max() < self.n_arms:
             got = f"{played.min():g} to {played.max():g}"
             raise InvalidArgument(f"arms must be from 0 to {self.n_arms - 1}, or -1 for none, but got {got}")
         found = np.array(totals, dtype=np.float64).reshape(-1, self.n_units)
-        for row, values in zip(played.astype(int).tolist(), found.tolist(), strict=True):
-            self._arms.append(row)
-            self._totals.append(values)
-            self._given.append([0.0] * self.columns)
+        if len(found) != len(played):
+            raise InvalidArgument(f"totals must have as many rows as arms, {len(played)}, but got {len(found)}")
+        if not (np.isnan(found) | (np.abs(found) <= LARGEST)).all():
+            largest = np.nanmax(np.abs(found))
+            raise InvalidTotal(f"totals must lie in [{-LARGEST:g}, {LARGEST:g}], but got {largest:g} in size")
+        self._arms += played.astype(int).tolist()
+        self._totals += found.tolist()
+        self._given += [[] for _ in played]
         self._answers = None
         self._call(heard, played.astype(np.float64).ravel(), found.ravel())
 
