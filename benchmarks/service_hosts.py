@@ -43,7 +43,7 @@ from aftereffect.service.store.store import Store
 url, experiments, rounds, long = sys.argv[1], *map(int, sys.argv[2:])
 store = Store.open(url)
 settings = {"name": "stored", "arms": ["a", "b", "c", "d"], "high": 1.0, "max_delay": 2}
-ids = [store.create(settings)["id"] for _ in range(experiments)]
+ids = [store.create(settings).id for _ in range(experiments)]
 def play(ids, first, last):
     waiting = []
     for number in range(first, last + 1):
