@@ -34,7 +34,7 @@ def parameter(given: Any) -> str:
     """Return an item of the list of a command's arguments and options."""
     argument = given.param_type_name == "argument"
     names = given.name.upper() if argument else ", ".join([*given.opts, *given.secondary_opts])
-    said = [str(given.help or "").strip()]
+    said = [" ".join(str(given.help or "").split())]
     if given.required and not argument:
         said.append("Required.")
     if not given.required and given.default not in (None, False, (), []):
