@@ -18,7 +18,7 @@ from sphinx.util.typing import stringify_annotation
 
 import aftereffect
 from aftereffect import studies
-from aftereffect.players.base import Common, Range
+from aftereffect.players.limits import Common, Range
 
 SPACES = {name: getattr(aftereffect, name) for name in ("labelled", "rivals", "spreads", "tables", "theory")}
 SPACES["studies"] = studies
@@ -36,7 +36,7 @@ CLASS = re.compile(r"(?<![\w.`])([A-Z][a-z]+[A-Z0-9]\w*|UCB1)(?![\w`(])")
 
 ARRAY_LIKE = re.compile(r"~numpy\._typing\._array_like\._Buffer \| .*?_NestedSequence\[complex \| bytes \| str\]")
 ARRAY = re.compile(r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[~numpy\.\w+\]\]")
-COMMON = re.compile(r"\*\*\w+: ~typing\.Unpack\[~aftereffect\.players\.base\.(Common|Range)\]")
+COMMON = re.compile(r"\*\*\w+: ~typing\.Unpack\[~aftereffect\.players\.limits\.(Common|Range)\]")
 
 
 def public_names() -> dict[str, str]:

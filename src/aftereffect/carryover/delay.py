@@ -21,8 +21,8 @@ from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.random import TABLE, sequence
 from aftereffect.core.text import amount, facts_table
-from aftereffect.players.base import Range
 from aftereffect.players.default import default_player
+from aftereffect.players.limits import Range
 from aftereffect.players.wrapper.certificate import informative_from
 from aftereffect.theory.tails import checked_weights
 

@@ -30,7 +30,7 @@ A loss sequence (`LossKernel`) has one function:
     spread(params, t, arm, pending, at)         add component s of (round t, arm) to pending[at + s], s = 0..d
 
 A player (`PlayerKernel`), for the engine that simulates every round, has parameters with a field `limits`, the range of
-totals (`players/base.py`), and:
+totals (`players/limits.py`), and:
 
     size(params, n_arms) -> int
     begin(params, n_arms, state)                write what is not 0 in the initial state

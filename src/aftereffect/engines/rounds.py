@@ -22,7 +22,7 @@ from aftereffect.core.errors import InvalidArgument, InvalidTotal
 from aftereffect.engines.prefix_sums import arm_sums_at
 from aftereffect.engines.workload import Advanced, Blocks, Outcome, Workload, share_out
 from aftereffect.losses.protocol import carry_over
-from aftereffect.players.base import tell_total
+from aftereffect.players.limits import tell_total
 
 Rounds = NDArray[np.int64]
 TILE = 512

@@ -19,8 +19,8 @@ from aftereffect.core.kernel import FloatState, IntState, WordState, helper
 from aftereffect.lags import kernels as lags
 from aftereffect.lags.model import checked_params
 from aftereffect.players import lag_player
-from aftereffect.players.base import limits_of
 from aftereffect.players.lag_player import LagPlayerParams
+from aftereffect.players.limits import limits_of
 
 __all__ = ["Adviser", "KernelAdviser", "Lags", "Learner", "Opinion", "Setting"]
 

@@ -1,11 +1,9 @@
-"""Base classes of players, and the kernel functions common to players that play in blocks.
+"""Base classes of players.
 
     BasePlayer                  range of effects, seed, order of ask and tell; `fresh`, `state`, `from_state`, repr
       KernelPlayer              a player in kernel form: ask, tell
       LabelledKernelPlayer      the same under labelled feedback
       BanditPlayer              a player with any Bandit as base, in kernel form or not
-
-All players under anonymous feedback treat totals out of range in the same way (`out_of_range`).
 """
 
 import copy
@@ -14,8 +12,8 @@ import secrets
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from inspect import Parameter, signature
-from typing import Any, NamedTuple, Never, Self, TypedDict, TypeVar, Unpack, get_args
+from inspect import signature
+from typing import Any, Never, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,188 +24,24 @@ from aftereffect.bandits.protocol import Bandit, checked_distribution
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
-from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
+from aftereffect.core.kernel import DREW, FED, FloatState, WordState
+from aftereffect.players.limits import (
+    OUT_OF_RANGE,
+    USUAL,
+    Limits,
+    Range,
+    checked_total,
+    limits_of,
+    spelled_out,
+    tell_total,
+    total_rule,
+)
 from aftereffect.players.protocol import Arrival, LabelledRound, PanelRound, Round
 
 # A player warns if it plays more than this many times the rounds for which it was tuned.
 PAST = 4
-OUT_OF_RANGE = ("raise", "void", "clip")
 # The player of each base algorithm, by the id of the algorithm; a player is removed when it is deleted.
 OWNERS: "weakref.WeakValueDictionary[int, BanditPlayer]" = weakref.WeakValueDictionary()
-RAISE, VOID, CLIP = 0, 1, 2
-
-
-class Range(TypedDict, total=False):
-    """The arguments common to all players.
-
-    direction, low, high: "minimize" losses or "maximize" rewards; bounds on the whole effect of one action, by default
-        0 and 1. With lo = min(low, 0) and hi = max(high, 0), every contiguous part of one action's effect must lie in
-        [lo, hi].
-    seed: the seed of the random streams; None takes one from the operating system.
-    """
-
-    direction: str
-    low: float
-    high: float
-    seed: int | None
-
-
-class Common(Range, total=False):
-    """The arguments common to all players under anonymous feedback.
-
-    out_of_range: what to do with a total that is impossible for this range: "raise" an error and change nothing (the
-        default), treat it as missing ("void"), or "clip" it. The possible totals are (d+1)·[lo, hi] if the player is
-        given max_delay, else t·[lo, hi] in round t.
-    """
-
-    out_of_range: str
-
-
-USUAL: Mapping[str, Any] = {"direction": "minimize", "low": 0.0, "high": 1.0, "out_of_range": "raise", "seed": None}
-"""The defaults of these arguments, in the order in which they are shown."""
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def spelled_out(function: Function) -> Function:
-    """Let `help` and `inspect` show the arguments that a function takes as `**common: Unpack[...]` one by one."""
-    shown = signature(function)
-    *own, last = shown.parameters.values()
-    kind = get_args(last.annotation)[0] if last.kind is Parameter.VAR_KEYWORD and get_args(last.annotation) else None
-    if kind in (Range, Common):
-        more = [name for name in USUAL if name in kind.__annotations__]
-        common = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=USUAL[name], annotation=kind.__annotations__[name])
-            for name in more
-        ]
-        vars(function)["__signature__"] = shown.replace(parameters=[*own, *common])
-    return function
-
-
-class Limits(NamedTuple):
-    """The range of possible totals, in kernel form.
-
-    least, most: the bounds; if `growing`, they are multiplied by t in round t.
-    policy: what to do with totals outside, an index into OUT_OF_RANGE.
-    """
-
-    span: effects.Effects
-    least: float
-    most: float
-    growing: bool
-    policy: int
-
-
-def limits_of(span: effects.Effects, parts: int | None, out_of_range: str) -> Limits:
-    """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
-    bounds = effects.stretch_bounds(span, 0 if parts is None else parts - 1, 1)
-    return Limits(span, *bounds, parts is None, OUT_OF_RANGE.index(out_of_range))
-
-
-REFUSED = math.inf
-
-
-@helper
-def admitted(limits: Limits, t: float, total: float) -> float:
-    """Return the total of round t as it will be used: NaN if it is missing or void, REFUSED if an error is due."""
-    least, most = limits.least, limits.most
-    if limits.growing:
-        least, most = t * least, t * most
-    if total < least or total > most:
-        if limits.policy == RAISE:
-            return REFUSED
-        return min(max(total, least), most) if limits.policy == CLIP else math.nan
-    return total
-
-
-@helper
-def tell_total(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float, t: int) -> int:
-    """Clear the fed loss, and tell a player the total of round t as it will be used; a negative number if refused."""
-    state[FED] = math.nan
-    used = admitted(params.limits, t, total)
-    if used == REFUSED:
-        return -1
-    return kernel.player_tell(params, n_arms, state, rng, arm, used)
-
-
-@helper
-def begin_ask(state: FloatState) -> None:
-    """Begin a labelled player's round: an arm is drawn, nothing is fed yet, and state[OWN] counts the rounds."""
-    state[DREW] = 1.0
-    state[FED] = math.nan
-    state[OWN] += 1.0
-
-
-# Labelled players that count have, after the round, the number of reported losses of each arm, then their sums.
-COUNTS = OWN + 1
-
-
-def count_one(params: Any, n_arms: int, state: FloatState, rng: WordState, played: int, arm: int, loss: float) -> int:
-    """Add a loss told with its round to the number and the sum of those of its arm; NaN: lost."""
-    if loss != loss:
-        return 0
-    state[FED] = effects.fed_loss(params.span, 0, loss)
-    state[COUNTS + arm] += 1.0
-    state[COUNTS + n_arms + arm] += state[FED]
-    return 1
-
-
-def zero_begin(params: Any, n_arms: int, state: FloatState) -> None:
-    """Leave the state before round 1 as it is given: all zeros."""
-
-
-# Players that keep an arm for a block and draw the next one after an update. Their parameters have the fields `base`,
-# the base algorithm's parameters, and `base_at`, where its state begins. state, after what every player has: the arm,
-# whether to draw next; then their own numbers, from BLOCK on; then the base's state.
-ARM, DRAW, BLOCK = OWN, OWN + 1, OWN + 2
-
-
-def block_size(params: Any, n_arms: int) -> int:
-    """Return the length of the state."""
-    return int(params.base_at + kernel.BANDITS[type(params.base)].size(n_arms))
-
-
-@helper
-def block_begin(params: Any, n_arms: int, state: FloatState) -> None:
-    """Write the state before round 1."""
-    state[DRAW] = 1.0
-    kernel.bandit_start(params.base, n_arms, state[params.base_at :])
-
-
-@helper
-def block_ask(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
-    """Draw an arm after an update, else keep the arm."""
-    state[DREW] = state[DRAW]
-    if state[DRAW] == 1.0:
-        base = state[params.base_at :]
-        state[ARM] = kernel.bandit_draw(params.base, n_arms, base, random.uniform(rng[random.ARMS]))
-        state[DRAW] = 0.0
-    return int(state[ARM])
-
-
-@helper
-def block_update(params: Any, n_arms: int, state: FloatState, arm: int, loss: float) -> int:
-    """Feed the base a loss; the next round draws an arm."""
-    state[FED] = loss
-    kernel.bandit_update(params.base, n_arms, state[params.base_at :], arm, loss)
-    state[DRAW] = 1.0
-    return 1
-
-
-@helper
-def block_sum(place: FloatState, skipped: int, length: int, total: float) -> float:
-    """Add a total to a block of `length` rounds; at its end return the sum of all totals except the first `skipped`.
-
-    place: two numbers of the state, the number of finished rounds of the block and the sum. NaN is returned before the
-    end of the block, and at its end if a total of the sum is missing.
-    """
-    place[0] += 1.0
-    if place[0] > skipped:
-        place[1] += total
-    if place[0] < length:
-        return math.nan
-    whole = float(place[1])
-    place[0] = place[1] = 0.0
-    return whole
 
 
 def number(place: int, title: str, kind: type = float) -> Any:
@@ -667,23 +501,6 @@ def load(player: object, names: Iterable[str], fields: Mapping[str, Any]) -> Non
         if type(fields[name]) is not wanted:
             raise InvalidState(f"{name} must be of type {wanted.__name__}, but got {checks.shown(fields[name])}")
         setattr(player, f"_{name}", fields[name])
-
-
-def checked_total(total: Any) -> float:
-    """Return a reported total as a finite float, or raise `InvalidTotal`."""
-    try:
-        return checks.real("total", total)
-    except InvalidArgument as error:
-        hint = "; a missing total is None" if isinstance(total, float) and total != total else ""
-        raise InvalidTotal(f"{error}{hint}") from None
-
-
-def total_rule(span: effects.Effects, parts: int | None, t: int) -> str:
-    """Return the rule for a total of round t to which `parts` actions contribute (None: t), for error messages."""
-    n = t if parts is None else parts
-    why = f"the {t} actions so far" if parts is None else f"max_delay + 1 = {n}"
-    one = f"the range of one action's effect (low={span.lo:g}, high={span.hi:g})"
-    return f"total must lie in [{n * span.lo:g}, {n * span.hi:g}], {one} times {why}"
 
 
 # Base algorithms.

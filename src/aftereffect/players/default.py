@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Unpack
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.base import Common, spelled_out
+from aftereffect.players.limits import Common, spelled_out
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 

@@ -29,7 +29,8 @@ from aftereffect.core.random import ARMS, uniform
 from aftereffect.lags import kernels as lags
 from aftereffect.lags.kernels import JUMP, JUMP_VARIANCE, KEEP, NOISES, LagParams
 from aftereffect.lags.model import LARGEST, LagModel, checked_params, checked_total
-from aftereffect.players.base import KernelPlayer, Limits
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.limits import Limits
 from aftereffect.players.protocol import PanelRound, Round
 
 LENGTHS = (6, 16, 40, 90)

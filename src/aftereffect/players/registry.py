@@ -30,13 +30,14 @@ from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
 from aftereffect.losses.linear_system import SYSTEMS
 from aftereffect.players import advisers
-from aftereffect.players.base import OUT_OF_RANGE, BasePlayer, LabelledKernelPlayer, tuned_base
+from aftereffect.players.base import BasePlayer, LabelledKernelPlayer, tuned_base
 from aftereffect.players.default import default_player
 from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
 from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
 from aftereffect.players.labelled.successive_elimination import SuccessiveElimination
 from aftereffect.players.labelled.zimmert_seldin import TUNINGS, ZimmertSeldin2020
 from aftereffect.players.lag_player import LagPlayer
+from aftereffect.players.limits import OUT_OF_RANGE
 from aftereffect.players.rivals.ab_test import ORDERS, WINNERS, ABTest
 from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
 from aftereffect.players.rivals.block_ucb import BlockUCB

@@ -20,8 +20,8 @@ from aftereffect.engines.simulation import Simulation, simulate, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.replay import MARGIN
 from aftereffect.players import registry
-from aftereffect.players.base import Range
 from aftereffect.players.default import default_player
+from aftereffect.players.limits import Range
 from aftereffect.players.registry import Problem, checked_settings
 from aftereffect.studies.histories import Recording, read_history
 from aftereffect.studies.player_tables import Contender, contenders

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from aftereffect.bandits import exp3
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import FED, OWN, FloatState, WordState
-from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask
+from aftereffect.players.base import LabelledKernelPlayer
+from aftereffect.players.kernels import begin_ask
+from aftereffect.players.limits import Range
 
 
 class DelayedExp3Params(NamedTuple):

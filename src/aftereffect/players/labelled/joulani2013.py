@@ -14,7 +14,9 @@ from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import COUNTS, LabelledKernelPlayer, Range, begin_ask, count_one, zero_begin
+from aftereffect.players.base import LabelledKernelPlayer
+from aftereffect.players.kernels import COUNTS, begin_ask, count_one, zero_begin
+from aftereffect.players.limits import Range
 
 
 class BoldParams(NamedTuple):

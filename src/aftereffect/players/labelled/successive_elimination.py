@@ -19,7 +19,9 @@ from typing import NamedTuple, Unpack
 
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.kernel import FloatState, WordState, helper
-from aftereffect.players.base import COUNTS, LabelledKernelPlayer, Range, begin_ask, count_one, zero_begin
+from aftereffect.players.base import LabelledKernelPlayer
+from aftereffect.players.kernels import COUNTS, begin_ask, count_one, zero_begin
+from aftereffect.players.limits import Range
 
 
 class EliminationParams(NamedTuple):

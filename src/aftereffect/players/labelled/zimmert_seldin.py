@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import LabelledKernelPlayer, Range, begin_ask
+from aftereffect.players.base import LabelledKernelPlayer
+from aftereffect.players.kernels import begin_ask
+from aftereffect.players.limits import Range
 
 # The limits of the formulas for ω.
 #

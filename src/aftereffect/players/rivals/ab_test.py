@@ -16,8 +16,9 @@ from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helpe
 from aftereffect.core.random import ARMS, uniform
 from aftereffect.lags import kernels as lags
 from aftereffect.lags.model import LARGEST, checked_params
-from aftereffect.players import base as shared
-from aftereffect.players.base import Common, KernelPlayer, Limits
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.kernels import zero_begin
+from aftereffect.players.limits import Common, Limits
 
 ORDERS = ("turns", "random")
 WINNERS = ("means", "lags")
@@ -93,7 +94,7 @@ def tell(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, 
     return 1
 
 
-kernel.register(ABTestParams, kernel.PlayerKernel(size, shared.zero_begin, ask, tell))
+kernel.register(ABTestParams, kernel.PlayerKernel(size, zero_begin, ask, tell))
 
 
 class LagTestParams(NamedTuple):

@@ -13,8 +13,9 @@ from typing import NamedTuple, Unpack
 from aftereffect.core import checks, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players import base as shared
-from aftereffect.players.base import Common, KernelPlayer, Limits
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.kernels import zero_begin
+from aftereffect.players.limits import Common, Limits
 from aftereffect.players.rivals.block_ucb import least_index
 
 
@@ -127,8 +128,8 @@ def tell_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordSt
     return 1
 
 
-kernel.register(ARSUCBParams, kernel.PlayerKernel(size, shared.zero_begin, ask_ucb, tell_ucb))
-kernel.register(ARSExp3Params, kernel.PlayerKernel(size, shared.zero_begin, ask_exp3, tell_exp3))
+kernel.register(ARSUCBParams, kernel.PlayerKernel(size, zero_begin, ask_ucb, tell_ucb))
+kernel.register(ARSExp3Params, kernel.PlayerKernel(size, zero_begin, ask_exp3, tell_exp3))
 
 
 class ARSUCB(KernelPlayer):

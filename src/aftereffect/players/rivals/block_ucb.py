@@ -10,8 +10,9 @@ from typing import NamedTuple, Unpack
 
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players import base as shared
-from aftereffect.players.base import Common, KernelPlayer, Limits
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.kernels import block_sum, zero_begin
+from aftereffect.players.limits import Common, Limits
 
 
 class BlockUCBParams(NamedTuple):
@@ -62,7 +63,7 @@ def tell(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState,
     """Sum the last d+1 totals of the block; at the end of the block credit the sum to its arm."""
     d = params.max_delay
     state[ROUND] += 1.0
-    window = shared.block_sum(state[PLACE:], d, 2 * d + 1, total)
+    window = block_sum(state[PLACE:], d, 2 * d + 1, total)
     if window != window:
         return 0
     state[FED] = effects.fed_loss(params.limits.span, d, window)
@@ -71,7 +72,7 @@ def tell(params: BlockUCBParams, n_arms: int, state: FloatState, rng: WordState,
     return 1
 
 
-kernel.register(BlockUCBParams, kernel.PlayerKernel(size, shared.zero_begin, ask, tell))
+kernel.register(BlockUCBParams, kernel.PlayerKernel(size, zero_begin, ask, tell))
 
 
 class BlockUCB(KernelPlayer):

@@ -18,7 +18,8 @@ from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState
-from aftereffect.players.base import Common, KernelPlayer, Limits, tuned_base
+from aftereffect.players.base import KernelPlayer, tuned_base
+from aftereffect.players.limits import Common, Limits
 
 
 class LinearCompositeParams(NamedTuple):

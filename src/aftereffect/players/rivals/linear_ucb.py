@@ -46,7 +46,8 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.losses.linear_system import LinearSystem
-from aftereffect.players.base import Common, KernelPlayer, Limits
+from aftereffect.players.base import KernelPlayer
+from aftereffect.players.limits import Common, Limits
 
 LEFT_AFTER_DELAY = 0.01
 """`tuned` assumes that responses have shrunk to this share after max_delay rounds."""

@@ -13,8 +13,9 @@ from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidTotal
 from aftereffect.core.kernel import FloatState, WordState
-from aftereffect.players import base as shared
-from aftereffect.players.base import BLOCK, DRAW, REFUSED, BanditPlayer, Common, Limits, limits_of
+from aftereffect.players.base import OWNERS, BanditPlayer, draw_arm, feed
+from aftereffect.players.kernels import BLOCK, DRAW, block_ask, block_begin, block_size, block_update
+from aftereffect.players.limits import REFUSED, Common, Limits, admitted, checked_total, limits_of, total_rule
 from aftereffect.players.protocol import Round
 
 
@@ -33,10 +34,10 @@ def tell(params: NaiveParams, n_arms: int, state: FloatState, rng: WordState, ar
     state[DRAW] = 1.0
     if total != total:
         return 0
-    return shared.block_update(params, n_arms, state, arm, effects.fed_loss(params.totals, 0, total))
+    return block_update(params, n_arms, state, arm, effects.fed_loss(params.totals, 0, total))
 
 
-kernel.register(NaiveParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, tell))
+kernel.register(NaiveParams, kernel.PlayerKernel(block_size, block_begin, block_ask, tell))
 
 
 class Naive(BanditPlayer):
@@ -63,7 +64,7 @@ class Naive(BanditPlayer):
         parts, span = (self.max_delay or 0) + 1, self.effects
         self._totals = effects.Effects(parts * span.lo, parts * span.hi, span.maximize)
         self._limits = limits_of(span, None if self.max_delay is None else parts, self.out_of_range)
-        shared.OWNERS[id(bandit)] = self
+        OWNERS[id(bandit)] = self
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -74,7 +75,7 @@ class Naive(BanditPlayer):
         """Return the arm to play in this round; the same until `tell`."""
         if not self._open:
             ahead = self._arm_words()
-            self._arm = shared.draw_arm(self.bandit, ahead)
+            self._arm = draw_arm(self.bandit, ahead)
             self._arm_stream = ahead
             self._round += 1
             self._open = True
@@ -84,15 +85,15 @@ class Naive(BanditPlayer):
         """Report the total of the round, None if it is missing, and end the round."""
         if extra or not self._open:
             raise self._tell_error(extra)
-        given = math.nan if total is None else shared.checked_total(total)
-        value = shared.admitted(self._limits, self._round, given)
+        given = math.nan if total is None else checked_total(total)
+        value = admitted(self._limits, self._round, given)
         if value == REFUSED:
             parts = None if self.max_delay is None else self.max_delay + 1
-            raise InvalidTotal(f"{shared.total_rule(self.effects, parts, self._round)}, but got {given!r}")
+            raise InvalidTotal(f"{total_rule(self.effects, parts, self._round)}, but got {given!r}")
         fed = None
         if value == value:
             fed = effects.fed_loss(self._totals, 0, value)
-            shared.feed(self.bandit, [self._arm], [fed])
+            feed(self.bandit, [self._arm], [fed])
         self._open = False
         return Round(self._round, self._arm, True, fed is not None, fed)
 

@@ -44,7 +44,8 @@ from aftereffect.core import checks, effects, kernel
 from aftereffect.core.checks import owned
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import Common, KernelPlayer, Limits, number
+from aftereffect.players.base import KernelPlayer, number
+from aftereffect.players.limits import Common, Limits
 
 
 def log_term(horizon: int, phase: int) -> float:

@@ -41,8 +41,9 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.kernel_bandit import KernelBandit, kernel_base
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.kernel import FloatState, WordState
-from aftereffect.players import base as shared
-from aftereffect.players.base import BLOCK, Common, KernelPlayer, Limits, tuned_base
+from aftereffect.players.base import KernelPlayer, tuned_base
+from aftereffect.players.kernels import BLOCK, block_ask, block_begin, block_size, block_sum, block_update
+from aftereffect.players.limits import Common, Limits
 
 
 class FixedParams(NamedTuple):
@@ -63,14 +64,14 @@ class FixedParams(NamedTuple):
 def fixed_tell(params: FixedParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
     """Sum the totals of the block; at the end of the block feed their average over the parts."""
     # After what every player in blocks has: the number of finished rounds of the block and the sum.
-    whole = shared.block_sum(state[BLOCK:], params.skipped, params.length, total)
+    whole = block_sum(state[BLOCK:], params.skipped, params.length, total)
     if whole != whole:
         return 0
     loss = effects.average_loss(params.limits.span, params.parts, whole)
-    return shared.block_update(params, n_arms, state, arm, loss)
+    return block_update(params, n_arms, state, arm, loss)
 
 
-kernel.register(FixedParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, fixed_tell))
+kernel.register(FixedParams, kernel.PlayerKernel(block_size, block_begin, block_ask, fixed_tell))
 
 
 class FixedBlock(KernelPlayer):
@@ -200,13 +201,13 @@ def blinded_tell(params: BlindedParams, n_arms: int, state: FloatState, rng: Wor
     state[ZERO] = 0.0 if random.uniform(rng[random.COINS]) < 0.5 else 1.0
     if before == 0.0 or state[ZERO] == 1.0 or total != total:
         return 0
-    return shared.block_update(
+    return block_update(
         params, n_arms, state, arm, effects.average_loss(params.limits.span, params.max_delay + 1, total)
     )
 
 
 kernel.register(
-    BlindedParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, blinded_tell)
+    BlindedParams, kernel.PlayerKernel(block_size, block_begin, block_ask, blinded_tell)
 )
 
 
@@ -285,10 +286,10 @@ def clw_tell(params: CLW2018Params, n_arms: int, state: FloatState, rng: WordSta
     if window != window:
         return 0
     state[WAIT] = 2 * d + 1
-    return shared.block_update(params, n_arms, state, arm, effects.average_loss(params.limits.span, 2 * d + 2, window))
+    return block_update(params, n_arms, state, arm, effects.average_loss(params.limits.span, 2 * d + 2, window))
 
 
-kernel.register(CLW2018Params, kernel.PlayerKernel(shared.block_size, shared.block_begin, shared.block_ask, clw_tell))
+kernel.register(CLW2018Params, kernel.PlayerKernel(block_size, block_begin, block_ask, clw_tell))
 
 
 class CLW2018(KernelPlayer):

@@ -28,9 +28,9 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FloatState, WordState, helper
 from aftereffect.core.text import amount, counted
 from aftereffect.players import advisers
-from aftereffect.players import base as shared
 from aftereffect.players.advisers import Adviser, Setting
-from aftereffect.players.base import Common
+from aftereffect.players.kernels import block_size
+from aftereffect.players.limits import Common, Limits
 from aftereffect.players.protocol import PanelRound, Round
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
@@ -52,7 +52,7 @@ class AdvisedParams(NamedTuple):
     budget: Budget
     memory_at: int
     adviser_at: int
-    limits: shared.Limits
+    limits: Limits
     opening: int
 
 
@@ -382,7 +382,7 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
         if adviser is None:
             return None
         player = super().kernel()
-        memory_at = shared.block_size(player, self.n_arms)
+        memory_at = block_size(player, self.n_arms)
         places = memory_at, memory_at + len(self._memory)
         return AdvisedParams(player, adviser, self._limits(), *places, player.limits, self.opening)
 

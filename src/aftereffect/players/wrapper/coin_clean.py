@@ -20,7 +20,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.base import Common, limits_of
+from aftereffect.players.limits import Common, limits_of
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.kernels import TOTALS, CoinCleanParams
 from aftereffect.players.wrapper.windows import CleanStretch

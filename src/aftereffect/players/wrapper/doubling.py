@@ -21,7 +21,9 @@ from aftereffect.bandits.tsallis import TsallisFTRL, TsallisParams
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import Common, KernelPlayer, Limits, block_size, number
+from aftereffect.players.base import KernelPlayer, number
+from aftereffect.players.kernels import block_size
+from aftereffect.players.limits import Common, Limits
 from aftereffect.players.wrapper.coins import Coins, bernoulli
 from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper

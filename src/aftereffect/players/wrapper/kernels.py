@@ -11,8 +11,8 @@ import numpy as np
 
 from aftereffect.core import effects, kernel, random
 from aftereffect.core.kernel import FED, FloatState, WordState, helper
-from aftereffect.players import base as shared
-from aftereffect.players.base import BLOCK, RAISE, VOID, Limits
+from aftereffect.players.kernels import BLOCK, DRAW, block_ask, block_begin, block_size, block_update
+from aftereffect.players.limits import RAISE, VOID, Limits
 from aftereffect.players.wrapper.coins import Coins, next_update
 
 # An unsigned index cannot count from the end, which would have to be checked.
@@ -58,7 +58,7 @@ def clean_ask(params: WrapperParams | CoinCleanParams, n_arms: int, state: Float
     known = state[END] if params.coins.script.shape[0] > 0 else state[PLACE + 1]
     if t > known:
         state[END] = next_update(params.coins, rng[random.COINS], state[PLACE:], kernel.block_quiet(params), t)
-    return shared.block_ask(params, n_arms, state, rng)
+    return block_ask(params, n_arms, state, rng)
 
 
 def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
@@ -74,7 +74,7 @@ def window_tell(params: WrapperParams, n_arms: int, state: FloatState, rng: Word
     verdict = judged(params.window_bounds, params.limits.policy, window)
     if verdict <= 0:
         return verdict
-    return shared.block_update(params, n_arms, state, arm, effects.fed_loss(params.limits.span, d, window))
+    return block_update(params, n_arms, state, arm, effects.fed_loss(params.limits.span, d, window))
 
 
 def stretch_tell(
@@ -97,7 +97,7 @@ def stretch_tell(
         return verdict
     state[FED] = effects.stretch_loss(params.limits.span, d, gap - d, params.scale, state[TOTALS])
     stretch_learn(params, n_arms, state[params.base_at :], arm, state[FED], gap)
-    state[shared.DRAW] = 1.0
+    state[DRAW] = 1.0
     return 1
 
 
@@ -156,8 +156,8 @@ def stretch_learn(params: CoinCleanParams, n_arms: int, state: FloatState, arm: 
     kernel.bandit_update_sum(params.base, n_arms, state, arm, loss, terms)
 
 
-kernel.register(WrapperParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, clean_ask, window_tell))
-kernel.register(CoinCleanParams, kernel.PlayerKernel(shared.block_size, shared.block_begin, clean_ask, stretch_tell))
+kernel.register(WrapperParams, kernel.PlayerKernel(block_size, block_begin, clean_ask, window_tell))
+kernel.register(CoinCleanParams, kernel.PlayerKernel(block_size, block_begin, clean_ask, stretch_tell))
 # A row of W is the sum of d+1 totals for windows, and one total for stretches.
 kernel.register(WrapperParams, kernel.BlockKernel(window_quiet, lambda form: form.max_delay, window_loss, window_learn))
 kernel.register(CoinCleanParams, kernel.BlockKernel(stretch_quiet, lambda form: 0, stretch_loss, stretch_learn))

@@ -24,7 +24,8 @@ from aftereffect.bandits.tsallis import TsallisParams
 from aftereffect.core import checks, effects, kernel, random
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
-from aftereffect.players.base import Common, KernelPlayer, Limits, number
+from aftereffect.players.base import KernelPlayer, number
+from aftereffect.players.limits import Common, Limits
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 

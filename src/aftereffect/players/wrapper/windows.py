@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import InvalidState, InvalidTotal
-from aftereffect.players.base import checked_total, total_rule
+from aftereffect.players.limits import checked_total, total_rule
 
 
 class Counts(NamedTuple):

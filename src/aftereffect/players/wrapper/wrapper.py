@@ -24,8 +24,8 @@ from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, random, saved
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.core.kernel import WordState
-from aftereffect.players import base as shared
-from aftereffect.players.base import BanditPlayer, Common, limits_of
+from aftereffect.players.base import OWNERS, PAST, BanditPlayer, draw_arm, feed, load
+from aftereffect.players.limits import Common, limits_of
 from aftereffect.players.protocol import PanelRound, Round
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coins import DrawnCoins, make_coins, restore_coins
@@ -65,7 +65,7 @@ class BlockWrapper(BanditPlayer):
         # The price of the corrections inserted so far; the sum of those that wait for the end of the block, and their
         # step, one number per arm. None if there are none.
         self._corrections: checks.FloatArray | None = None
-        shared.OWNERS[id(bandit)] = self
+        OWNERS[id(bandit)] = self
 
     @property
     def update_probability(self) -> float | None:
@@ -142,9 +142,9 @@ class BlockWrapper(BanditPlayer):
     def set_first_rate(self, first_rate: float) -> None:
         """Give the base, an unplayed AdaptiveTsallis, another initial rate."""
         bandit: Any = self.bandit
-        shared.OWNERS.pop(id(bandit), None)
+        OWNERS.pop(id(bandit), None)
         self.bandit = self.inside = type(bandit)(bandit.n_arms, **(bandit.settings | {"first_rate": first_rate}))
-        shared.OWNERS[id(self.bandit)] = self
+        OWNERS[id(self.bandit)] = self
 
     def _set_units(self, n_units: int) -> None:
         """Create a window and an arm for each unit."""
@@ -195,8 +195,8 @@ class BlockWrapper(BanditPlayer):
             return self._arm
         t, draw = self._round + 1, self._draw_next
         if draw:
-            if self.tuned_horizon is not None and self._round >= shared.PAST * self.tuned_horizon:
-                text = f"player is tuned for {self.tuned_horizon} rounds, but has played {shared.PAST} times as many"
+            if self.tuned_horizon is not None and self._round >= PAST * self.tuned_horizon:
+                text = f"player is tuned for {self.tuned_horizon} rounds, but has played {PAST} times as many"
                 warnings.warn(text, AftereffectWarning, stacklevel=2)
             # Draw from a copy of the stream, so that an error from the bandit or the coins changes nothing.
             ahead = self._arm_words()
@@ -213,7 +213,7 @@ class BlockWrapper(BanditPlayer):
 
     def _drawn_arms(self, stream: WordState) -> list[int]:
         """Draw an arm for each unit."""
-        return [shared.draw_arm(self.bandit, stream) for _ in self._windows]
+        return [draw_arm(self.bandit, stream) for _ in self._windows]
 
     def ask_units(self) -> list[int]:
         """Return the arm of each unit in this round; the same until `tell_units`."""
@@ -382,7 +382,7 @@ class BlockWrapper(BanditPlayer):
 
     def _resume(self, fields: Mapping[str, Any]) -> None:
         super()._resume(fields)
-        shared.load(self, ("draw_next", "drawn", "measured", "block_start"), fields)
+        load(self, ("draw_next", "drawn", "measured", "block_start"), fields)
         self.coins = restore_coins(fields["coins"], self.QUIET * self.max_delay, self._round)
         arms, windows = fields["arms"], fields["windows"]
         if not isinstance(arms, list) or not isinstance(windows, list) or not len(arms) == len(windows) > 0:
@@ -458,7 +458,7 @@ class CompositeLossWrapper(BlockWrapper):
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
         """Feed the base the losses of the windows that end now; gap: rounds since the previous coin that is 1."""
-        shared.feed(self.bandit, arms, losses)
+        feed(self.bandit, arms, losses)
 
     def regret_bound(self, horizon: int, form: str = "printed") -> float:
         """Return min(Theorem 4, T) times the range, for effects that are never negative and Bernoulli coins.
