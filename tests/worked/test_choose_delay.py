@@ -95,6 +95,29 @@ def test_simulated_regret() -> None:
     assert 0.0 < good[0] < 0.35 * 500
 
 
+@pytest.mark.parametrize(("adviser", "opens"), [("lags", True), (ae.advisers.Opinion([3.0, 1.0]), False)])
+def test_an_advised_player_has_the_bounds_with_its_budget_and_opening(adviser: Any, opens: bool) -> None:
+    T = 200_000
+    found = ae.choose_delay(half_life=3, n_arms=2, horizon=T, direction="maximize", adviser=adviser)
+    for d, bound in zip(found.delays.tolist(), found.bounds, strict=True):
+        beta = 0.7 / (d + 1) if d else 1.0
+        factor = theory.stretch_scale(d, beta) / (1.0 - beta) ** d
+        opening = math.ceil(8.0 * factor) if opens else 0
+        worst = opening + theory.stretch_worst_case(2, d, T - opening, beta, RATE, advice=(8.0, 0.5))
+        assert bound == pytest.approx(min(worst + T * fade(3, d), T))
+    # The budget and the opening grow with d, so what arrives late may cost more.
+    assert found.max_delay < ae.choose_delay(half_life=3, n_arms=2, horizon=T, direction="maximize").max_delay
+
+
+def test_an_advised_player_is_simulated_as_it_is_played() -> None:
+    found = ae.choose_delay(weights=[0.5, 0.5], n_arms=2, horizon=400, runs=2, seed=1, adviser="lags")
+    losses = ae.spreads.kernels(ae.tables.iid(400, means=[0.3, 0.5], seed=1), weights=[[0.5, 0.5]] * 2)
+    told = ae.simulate(ae.default_player(2, max_delay=1, adviser="lags"), losses, runs=2, seed=1)
+    assert found.regrets is not None
+    assert found.regrets[1] == pytest.approx(told.mean_regret)
+    assert found.regrets[1] != ae.choose_delay(weights=[0.5, 0.5], n_arms=2, horizon=400, runs=2, seed=1).regrets[1]  # type: ignore[index]
+
+
 def measured(effects: Any, error: float, verdict: str = "not refuted", **more: Any) -> ae.carryover.Curves:
     """Return curves with bands of three standard errors, each of this size, but for what remains after the last lag."""
     effects = np.asarray(effects, dtype=float)

@@ -21,6 +21,7 @@ from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.random import TABLE, sequence
 from aftereffect.core.text import amount, facts_table
+from aftereffect.players import advisers
 from aftereffect.players.default import default_player
 from aftereffect.players.limits import Range
 from aftereffect.players.wrapper.certificate import informative_from
@@ -40,6 +41,13 @@ LARGEST = 2 * 10**7
 """The most components of losses that are simulated from measured curves."""
 NEGLIGIBLE = 1e-4
 """With a half-life, the share of an effect that is left after the longest d of the table."""
+
+
+class Placeholder(advisers.Adviser):
+    """Has the bounds of another adviser, without its model."""
+
+    def __init__(self, adviser: advisers.Adviser) -> None:
+        self.plays_opening = adviser.plays_opening
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +162,7 @@ def choose_delay(
     runs: int = 0,
     means: Sequence[float] | None = None,
     seed: int = 0,
+    adviser: Any = None,
 ) -> DelayChoice:
     """Return the d to tell the default player, with the bound for every d.
 
@@ -170,6 +179,7 @@ def choose_delay(
     runs: also simulate so many runs for each d, on Bernoulli effects that arrive by these weights, or with measured
         curves, on the estimated effects with white noise. means: the means of the arms, not with measured curves; by
         default the first arm is better by 0.2. seed: of the simulation.
+    adviser: of the player. Its bounds then have the budget and, with "lags", the opening, which grow with d.
 
     >>> choose_delay(half_life=3, n_arms=5, horizon=50_000).max_delay > 10
     True
@@ -190,7 +200,8 @@ def choose_delay(
     grid = np.concatenate([np.arange(EVERY), np.rint(np.geomspace(EVERY, max(longest, EVERY), MOST - EVERY))])
     delays = np.unique(np.minimum(grid, longest)).astype(np.int64)
     common: Range = {"direction": direction, "low": low, "high": high}
-    players = [default_player(n_arms=K, max_delay=d, **common) for d in delays.tolist()]
+    unplayed = None if adviser is None else Placeholder(advisers.make(adviser))
+    players = [default_player(n_arms=K, max_delay=d, adviser=unplayed, **common) for d in delays.tolist()]
     width = players[0].effects.hi - players[0].effects.lo
     prices, inside, most, left = _priced(rows, measured, players, assume)
     priced = list(zip(players, prices, strict=True))
@@ -213,7 +224,7 @@ def choose_delay(
             common |= {"low": 0.0, "high": 1.0}
         else:
             losses = _noisy(measured, T, direction, seed)
-        regrets = _simulated(losses, delays, common, runs, seed)
+        regrets = _simulated(losses, delays, common, runs, seed, adviser)
     return DelayChoice(chosen, assume, K, T, delays, inside, bounds, since, regrets, left, worst)
 
 
@@ -366,12 +377,15 @@ def _noisy(curves: Curves, horizon: int, direction: str, seed: int) -> "Losses":
     return CompositeLosses(parts, direction=direction, low=min(0.0, least.min()), high=max(0.0, most.max()))
 
 
-def _simulated(losses: "Losses", delays: NDArray[np.int64], common: Range, runs: int, seed: int) -> FloatArray:
+def _simulated(
+    losses: "Losses", delays: NDArray[np.int64], common: Range, runs: int, seed: int, adviser: Any
+) -> FloatArray:
     """Return the mean regret of the default player for each d."""
     # Imported here because it takes time that the command line and the service, which only need bounds, can save.
     from aftereffect.engines.simulation import simulate
 
-    players = (default_player(losses.n_arms, max_delay=d, **common, out_of_range="clip") for d in delays.tolist())
+    known: dict[str, Any] = {**common, "out_of_range": "clip", "adviser": adviser}
+    players = (default_player(losses.n_arms, max_delay=d, **known) for d in delays.tolist())
     with warnings.catch_warnings():
         # A d that is too short is intended.
         warnings.simplefilter("ignore", AftereffectWarning)
