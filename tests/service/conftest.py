@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import psycopg
 import pytest
+from tests.service.calling import Api, api
 
 from aftereffect.service.store.store import Store
 
@@ -101,6 +102,13 @@ def store(store_url: str) -> Iterator[Store]:
     """An open, empty store of each kind."""
     with Store.open(store_url) as opened:
         yield opened
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Iterator[Api]:
+    """A client of an app with an empty store."""
+    with api(tmp_path) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

@@ -177,23 +177,6 @@ def test_bulk_is_answered_item_by_item(service: Service) -> None:
     assert told[2].code == "conflict"
 
 
-def test_an_item_that_cannot_be_read_does_not_keep_the_others(service: Service) -> None:
-    one = service.create(**SETTINGS).id
-    service.ask(one)
-    items: list[dict[str, Any]] = [
-        {"experiment": "/etc/passwd", "round": 1, "total": 1.0},
-        {"experiment": one, "total": 1.0},
-        {"experiment": one, "round": 1},
-        {"experiment": one, "round": "first", "total": 1.0},
-        {"experiment": one, "round": 1, "total": "much"},
-        {"experiment": one, "round": 1, "total": True},
-        {"experiment": one, "round": 1, "total": 2.0},
-    ]
-    told = service.bulk_tell(items)
-    codes = [each.code if isinstance(each, Refused) else each.total for each in told]
-    assert codes == ["not_found", *["invalid"] * 5, 2.0]
-
-
 @pytest.mark.parametrize("limit", [0, 1001, "many", True, 1.0])
 def test_parameters_have_the_same_rules_with_and_without_a_server(service: Service, limit: Any) -> None:
     made = service.create(**SETTINGS).id
@@ -236,20 +219,6 @@ def test_tokens(service: Service) -> None:
     refused("not_found", 404, service.revoke_token, "nobody")
 
 
-def test_a_token_opens_the_door_it_is_for(tmp_path: Path) -> None:
-    store = str(tmp_path / "shop.db")
-    with Local.open(store) as local:
-        made = local.create(**SETTINGS)
-        play = local.create_token("till", ["play"]).token
-    with server(store, access="required") as address:
-        with Client(address) as client, pytest.raises(Refused) as caught:
-            client.ask(made.id)
-        assert caught.value.status == 401
-        with Client(address, play) as client:
-            assert client.ask(made.id).round == 1
-            refused("forbidden", 403, client.tokens)
-
-
 @pytest.mark.parametrize("data", [None, [], "text", {}, {"round": 1}])
 def test_an_answer_that_lacks_what_it_must_have_is_an_error(data: Any) -> None:
     with pytest.raises(Refused, match="must"):
@@ -260,11 +229,6 @@ def test_an_answer_that_lacks_what_it_must_have_is_an_error(data: Any) -> None:
 def test_a_page_that_is_none_is_an_error(data: Any) -> None:
     with pytest.raises(Refused, match="must"):
         Page[Row].read(data)
-
-
-def test_what_a_newer_service_adds_is_kept() -> None:
-    found = Verdict.read({"experiment": "x", "ok": True, "rounds": 3, "finding": None, "mood": "sunny"})
-    assert found.data["mood"] == "sunny"
 
 
 def test_a_server_that_has_the_file_is_spoken_to(tmp_path: Path) -> None:

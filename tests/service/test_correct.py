@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.service.calling import api, problem
+from tests.service.calling import problem
 from tests.service.pages import Page, get, identity, post
 from tests.service.playing import AT, made, play
 from tests.service.server import command
@@ -15,12 +15,6 @@ from aftereffect.service.settings import checked_settings
 
 WRONG = {"name": "Mail", "arms": ["letter", "email"], "high": 1.0, "max_delay": 1, "seed": 7}
 WRONG["start_date"] = "2026-03-02"
-
-
-@pytest.fixture
-def call(tmp_path):
-    with api(tmp_path) as opened:
-        yield opened
 
 
 def played(store, rounds, total=lambda number, arm: 100.0 + number, **changes):

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.service.calling import Api, api
+from tests.service.calling import Api
 from tests.service.pages import FORM, Page, get, identity, made, played, post
 
 from aftereffect.service import words as spoken
@@ -16,12 +16,6 @@ from aftereffect.service.dashboard.views import rounded
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment.commands import Ask, Pause
 from aftereffect.service.messages import ArmEffect, Learned
-
-
-@pytest.fixture
-def call(tmp_path):
-    with api(tmp_path) as client:
-        yield client
 
 
 def every_page(call: Api) -> list[str]:

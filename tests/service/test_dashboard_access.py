@@ -11,12 +11,6 @@ from aftereffect.service.experiment.commands import Ask, Pause, Tell
 
 
 @pytest.fixture
-def call(tmp_path):
-    with api(tmp_path) as client:
-        yield client
-
-
-@pytest.fixture
 def guarded(tmp_path):
     with api(tmp_path, access="required") as client:
         yield client

@@ -3,17 +3,10 @@
 import re
 
 import pytest
-from tests.service.calling import api
 from tests.service.pages import FORM, OWN, Page, get, identity, made, played, post
 
 from aftereffect.service.dashboard import forms
 from aftereffect.service.errors import Refused
-
-
-@pytest.fixture
-def call(tmp_path):
-    with api(tmp_path) as client:
-        yield client
 
 
 def test_a_round_is_opened_reported_and_shown_without_a_script(call):

@@ -70,31 +70,6 @@ def test_tell_again_is_accepted_and_another_total_is_a_conflict() -> None:
     refused(experiment, Tell(1, None), "conflict", "and now as missing")
 
 
-def test_a_missing_round_stays_missing_until_it_is_amended() -> None:
-    experiment = made()
-    experiment.do(Ask(), AT)
-    assert experiment.do(Tell(1, None), AT).answer["status"] == "missing"
-    repeated(experiment, Tell(1, None))
-    refused(experiment, Tell(1, 0.5), "conflict", "round 1 was closed as missing and now as 0.5: use amend")
-    assert experiment.view().counts["missing"] == 1
-    amended = experiment.do(Amend(1, 0.5), AT)
-    assert (amended.answer["status"], amended.answer["total"]) == ("reported", 0.5)
-    assert amended.event is not None
-    assert amended.event["body"] == {"total": 0.5, "was": None, "was_status": "missing", "status": "reported"}
-    counts = experiment.view().counts
-    assert (counts["missing"], counts["amended"], counts["reports"]) == (0, 1, 1)
-    repeated(experiment, Amend(1, 0.5))
-    repeated(experiment, Tell(1, 0.5))
-
-
-def test_rounds_that_cannot_be_told() -> None:
-    experiment = made()
-    experiment.do(Ask(), AT)
-    for number, code in ((0, "invalid"), (2, "not_open")):
-        refused(experiment, Tell(number, 0.5), code, "round must")
-        refused(experiment, Amend(number, 0.5), code, "round must")
-
-
 def test_an_amendment_may_say_which_total_it_corrects() -> None:
     experiment = made()
     play(experiment, 0.25)
@@ -109,12 +84,6 @@ def test_an_amendment_may_say_which_total_it_corrects() -> None:
     experiment.do(Amend(1, None, None, 0.75), AT)
     refused(experiment, Amend(1, 0.75, None, 0.25), "conflict", "got 0.25, and round 1 was closed as missing")
     assert experiment.do(Amend(1, 0.5, None, None), AT).answer["total"] == 0.5
-
-
-def test_an_amendment_before_a_report_is_refused() -> None:
-    experiment = made()
-    experiment.do(Ask(), AT)
-    refused(experiment, Amend(1, 0.5), "conflict", "round 1 must have a report to be amended, but has none")
 
 
 def test_an_amendment_is_learned_from_while_its_block_is_open_and_refused_by_the_paper_s_player_afterwards() -> None:

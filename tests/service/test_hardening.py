@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.service.calling import api, problem
+from tests.service.calling import api
 from tests.service.pages import made, post
 
 from aftereffect.service.api.body import parse
@@ -119,20 +119,6 @@ def test_a_slow_form_is_refused_and_a_strangers_is_not_even_read(tmp_path):
         assert read == []
         slow = guarded("POST", "/login", content=dripping(), headers=kind)
         assert (slow.status_code, "within 0.2 seconds" in slow.text, read) == (408, True, [b"t"])
-
-
-@pytest.mark.parametrize("word", ["start", "pause", "resume", "finish", "away", "back"])
-def test_to_steer_needs_the_same_scope_by_page_and_by_request(tmp_path, word):
-    with api(tmp_path, access="required") as guarded:
-        path, token = made(guarded), guarded.store.create_token("till", ["play"])
-        form = {"away": "arms", "back": "arms"}.get(word, word)
-        page = post(guarded, f"{path}/{form}", {"arm": "email", "move": word}, headers={
-            "Cookie": f"aftereffect_token={token}"
-        })
-        place = f"/v1{path}/arms/email/{word}" if form == "arms" else f"/v1{path}/{word}"
-        rest = guarded("POST", place, headers={"Authorization": f"Bearer {token}"})
-        assert page.status_code == 403
-        assert "'admin'" in problem(rest, 403, "forbidden")
 
 
 @pytest.mark.parametrize(("bound", "host", "status"), [

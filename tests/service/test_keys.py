@@ -3,19 +3,13 @@
 import threading
 
 import pytest
-from tests.service.calling import SETTINGS, api, problem
+from tests.service.calling import SETTINGS, problem
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.store import keys
 from aftereffect.service.store.store import Store
 
 KEY = {"Idempotency-Key": "a-key-of-16-chars"}
-
-
-@pytest.fixture
-def call(tmp_path):
-    with api(tmp_path) as client:
-        yield client
 
 
 def names(store: Store) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.service.calling import Api, api, problem
+from tests.service.calling import Api, problem
 from tests.service.pages import get, post
 from tests.service.server import command
 
@@ -254,12 +254,6 @@ def test_a_restatement_of_many_days_is_one_write(store_url: str) -> None:
         store.perform(identity, Ask())
         assert store.perform(identity, new)["items"][-1]["round"] == 23
         assert all(each.ok for each in store.verify())
-
-
-@pytest.fixture
-def call(tmp_path: Any):
-    with api(tmp_path) as opened:
-        yield opened
 
 
 def test_rest_and_pages(call: Api) -> None:

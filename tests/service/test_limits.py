@@ -16,12 +16,6 @@ from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 
 
-@pytest.fixture
-def call(tmp_path):
-    with api(tmp_path) as client:
-        yield client
-
-
 def padded(size: int) -> bytes:
     body = json.dumps({**SETTINGS, "name": ""}).encode()
     return body.replace(b'"name": ""', b'"name": "' + b"x" * (size - len(body)) + b'"')
@@ -66,13 +60,6 @@ def test_bulk_bodies_and_items(call):
     problem(call("POST", "/v1/bulk/tell", content=b" " * ((8 << 20) + 1)), 413, "too_large")
     for items in (None, {}, "text", 5):
         problem(call("POST", "/v1/bulk/ask", json={"items": items}), 422, "invalid")
-
-
-def test_pages_are_at_most_a_thousand_long(call):
-    path = call.create()
-    for where in ("/v1/experiments", f"{path}/rounds", f"{path}/events"):
-        assert call("GET", f"{where}?limit=1000").status_code == 200
-        assert "1000" in problem(call("GET", f"{where}?limit=1001"), 422, "invalid")
 
 
 def test_too_many_requests_a_second(tmp_path):

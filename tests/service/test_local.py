@@ -88,15 +88,6 @@ def test_a_server_that_comes_while_waiting_is_spoken_to(store: str, monkeypatch:
     first.close()
 
 
-def test_a_command_beside_a_server_goes_through_it(store: str) -> None:
-    experiment = played(store, 2)
-    with server(store):
-        assert command("ask", "--store", store).code == 0
-        assert command("tell", "3", "4", "--store", f"sqlite:///{store}").code == 0
-    with Local.open(store) as local:
-        assert local.experiment(experiment).round == 3
-
-
 def test_verify_finds_what_was_changed_behind_its_back(store: str) -> None:
     experiment = played(store)
     assert command("verify", "--store", store).code == 0

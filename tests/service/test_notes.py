@@ -6,7 +6,7 @@ import json
 
 import pytest
 from tests.service.browser import window
-from tests.service.calling import api, problem
+from tests.service.calling import problem
 from tests.service.pages import Page, get, identity, played, post
 from tests.service.playing import AT, made, play
 from tests.service.server import command, server
@@ -16,12 +16,6 @@ from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Finish, Note, Tell
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.local import Local
-
-
-@pytest.fixture
-def call(tmp_path):
-    with api(tmp_path) as opened:
-        yield opened
 
 
 def test_a_note_is_kept_with_its_round_and_in_the_log(store):

@@ -184,12 +184,3 @@ def test_the_horizon_ends_it() -> None:
     view = experiment.view()
     assert (view.state, view.open_round, view.finished_at) == ("finished", None, "2026-04-29T00:00:00Z")
     refused(experiment, Ask(), "wrong_state", "it is finished: no more rounds can be opened")
-
-
-def test_finish_closes_the_open_round_as_missing() -> None:
-    experiment = made(units=2)
-    experiment.do(Ask(), AT)
-    experiment.do(Tell(1, 0.5, "2"), AT)
-    done = experiment.do(Finish(), AT)
-    assert [(row["unit"], row["status"]) for row in done.rows] == [("1", "missing")]
-    experiment.do(Amend(1, 0.5, "1"), AT)

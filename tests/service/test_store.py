@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment.commands import Amend, Ask, Finish, Pause, Resume, Start, Tell
+from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store import database, event_log, reads, schema
 from aftereffect.service.store import store as store_module
 from aftereffect.service.store.database import refusal
@@ -141,34 +141,6 @@ def test_many_commands_are_answered_one_by_one(store):
     assert store.perform_many([]) == []
 
 
-def test_lists_longer_than_a_transaction_are_answered_in_order(store, monkeypatch):
-    monkeypatch.setattr("aftereffect.service.store.writer.SLICE", 7)
-    identity = store.create(MAIL).id
-    commands = [command for t in range(1, 31) for command in (Ask(), Tell(t, 0.5))]
-    answers = store.perform_many([(identity, command) for command in commands])
-    assert [answer["round"] for answer in answers] == [t for t in range(1, 31) for _ in range(2)]
-
-
-def test_states_follow_the_commands(store):
-    identity = store.create({**MAIL, "draft": True}).id
-    for command, state in ((Start(), "running"), (Pause(), "paused"), (Resume(), "running"), (Finish(), "finished")):
-        store.perform(identity, command)
-        assert store.experiment(identity).state == state
-        assert [item["id"] for item in store.experiments(state=state)["items"]] == [identity]
-    assert store.experiments(state="draft")["items"] == []
-    assert store.verify(identity)[0].ok
-
-
-def test_experiments_come_in_pages(store):
-    made = [store.create({**MAIL, "name": f"n{i}"}).id for i in range(5)]
-    first = store.experiments(limit=2)
-    second = store.experiments(after=first["next"], limit=2)
-    third = store.experiments(after=second["next"], limit=2)
-    assert [item["id"] for page in (first, second, third) for item in page["items"]] == made
-    assert third["next"] is None
-    assert third["items"][0]["arms"] == MAIL["arms"]
-
-
 def test_rounds_come_in_pages_by_round_and_unit(store):
     identity = store.create({**MAIL, "units": ["b", "a", "c"]}).id
     for t in range(1, 4):
@@ -184,16 +156,6 @@ def test_rounds_come_in_pages_by_round_and_unit(store):
     assert store.rounds(identity, after=2)["next"] is None
     assert len(store.rounds(identity, after=0)["items"]) == 9
     assert store.rounds(identity, after=3)["items"] == []
-
-
-def test_the_log_comes_in_pages(store):
-    identity = store.create(MAIL).id
-    play(store, identity, 3)
-    first = store.events(identity, limit=4)
-    second = store.events(identity, after=first["next"], limit=4)
-    assert [event["seq"] for event in (*first["items"], *second["items"])] == [1, 2, 3, 4, 5, 6]
-    assert second["next"] is None
-    assert first["items"][1]["body"]["total"] == 0.25
 
 
 def test_a_row_is_what_the_answer_said(store):
@@ -414,14 +376,6 @@ def test_checkpoints_are_never_older_than_they_may_be(store, monkeypatch):
         with store._database.reading.connect() as connection:
             seq = connection.exec_driver_sql("SELECT max(seq) FROM checkpoints").scalar() or 0
         assert 2 * t - seq < 16
-
-
-def test_an_amendment_moves_the_row(store):
-    identity = store.create(MAIL).id
-    play(store, identity, 1)
-    store.perform(identity, Amend(1, 0.75))
-    assert store.rounds(identity)["items"][0]["total"] == 0.75
-    assert store.verify(identity)[0].ok
 
 
 def test_tokens_are_shown_once_and_can_be_revoked(store):

@@ -6,17 +6,11 @@ import logging
 import re
 
 import pytest
-from tests.service.calling import Api, api, problem
+from tests.service.calling import Api, problem
 
 from aftereffect.service.errors import Corrupt, Refused
 
 UNKNOWN = "/v1/experiments/abcdefghijklmnop"
-
-
-@pytest.fixture
-def call(tmp_path):
-    with api(tmp_path) as client:
-        yield client
 
 
 def test_unknown_paths_and_methods(call: Api):

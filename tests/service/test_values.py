@@ -135,23 +135,6 @@ def test_bodies(call: Api, path: str, name):
             refused(call, "POST", f"{path}/{verb}", BODIES[name])
 
 
-@pytest.mark.parametrize("key", ["name", "arms", "max_delay"])
-def test_missing_fields(call: Api, key):
-    rest = {other: given for other, given in SETTINGS.items() if other != key}
-    refused(call, "POST", "/v1/experiments", json.dumps(rest).encode())
-
-
-@pytest.mark.parametrize("change", [
-    {"arms": ["one"]}, {"arms": []}, {"arms": ["same", "same"]}, {"arms": "letter"}, {"arms": 2}, {"arms": {"a": 1}},
-    {"arms": [f"arm {i}" for i in range(1001)]}, {"low": 1, "high": 0}, {"low": 1, "high": 1}, {"max_delay": -1},
-    {"max_delay": 10_001}, {"max_delay": 1.0}, {"direction": "up"}, {"horizon": 0}, {"units": 0}, {"units": 1001},
-    {"units": []}, {"units": ["a", "a"]}, {"seed": -1}, {"seed": 1.5}, {"draft": 1}, {"draft": "yes"}, {"name": 5},
-    {"player": "best"}, {"player": "paper"}, {"start_date": "tomorrow"}, {"carry_over": {"window": 7}},
-], ids=str)
-def test_settings_that_break_a_rule(call: Api, change):
-    refused(call, "POST", "/v1/experiments", json.dumps({**SETTINGS, **change}).encode())
-
-
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
                                   "application/xml", "application/jsonp", "nonsense", "image/png"])
 def test_bodies_of_other_kinds(call: Api, path: str, kind):

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.service.calling import Api, api, problem
+from tests.service.calling import Api, problem
 from tests.service.server import command
 
 import aftereffect as ae
@@ -146,12 +146,6 @@ def test_a_continuation_that_cannot_be_is_refused_whole(store: Store, given: dic
     draft = store.create({**SETTINGS, "draft": True}).id
     with pytest.raises(Refused, match="must have begun to be continued, but it is a draft"):
         store.continue_with(draft, add=["d"])
-
-
-@pytest.fixture
-def call(tmp_path: Any):
-    with api(tmp_path) as opened:
-        yield opened
 
 
 def test_rest(call: Api) -> None:

@@ -132,19 +132,6 @@ def test_loading_replays_less_than_the_interval_between_checkpoints(store_url, m
     assert max(replayed.values()) < event_log.CHECKPOINT_EVERY <= 64
 
 
-def test_a_slice_is_answered_only_when_it_is_on_the_disk(store, slices):
-    identity = store.create(MAIL).id
-    seen, going = holding_commits(store)
-    with ThreadPoolExecutor(1) as other:
-        commands = [(identity, command) for t in range(1, 11) for command in (Ask(), Tell(t, 0.5))]
-        asking = other.submit(store.perform_many, commands)
-        assert seen.wait(60)
-        assert not asking.done()
-        assert store.experiment(identity).round == 0
-        going.set()
-        assert codes(asking.result()) == [t for t in range(1, 11) for _ in range(2)]
-
-
 def test_what_comes_after_a_slice_that_was_not_kept_builds_on_what_is_there(store, slices):
     one, two = store.create(MAIL).id, store.create(MAIL).id
     left = ["fail"]
