@@ -67,7 +67,7 @@ def test_an_array_of_pymc_marketing_gives_the_mean_over_samples() -> None:
 
 def test_curves_choose_a_delay_and_probabilities_advise_a_player() -> None:
     found = meridian_curves(pl.DataFrame(meridian({"tv": 0.6, "search": 0.2})))
-    choice = ae.choose_delay(n_arms=2, curves=found.weights, horizon=50_000)
+    choice = ae.choose_delay(n_arms=2, curves=found, horizon=50_000)
     lags = np.arange(9)
     by_hand = [0.2**lags * 0.8 / (1 - 0.2**9), 0.6**lags * 0.4 / (1 - 0.6**9)]
     same = ae.choose_delay(n_arms=2, curves=by_hand, horizon=50_000)

@@ -34,6 +34,20 @@ def test_help_shows_the_arguments_that_all_players_have(made: Any):
     assert [shown[name].default for name in list(shown)[-5:]] == ["minimize", 0.0, 1.0, "raise", None]
 
 
+SPACES = ("advisers", "carryover", "environments", "labelled", "rivals", "spreads", "tables", "theory")
+
+
+def test_everything_public_has_an_example():
+    ours = {}
+    for space, home in {"ae": ae, **{name: getattr(ae, name) for name in SPACES}}.items():
+        found = {name: getattr(home, name) for name in getattr(home, "__all__", vars(home)) if not name.startswith("_")}
+        ours |= {f"{space}.{name}": each for name, each in found.items() if inspect.isfunction(each)}
+        kinds = {name: each for name, each in found.items() if inspect.isclass(each)}
+        ours |= {f"{space}.{name}": each for name, each in kinds.items() if not issubclass(each, Exception)}
+    assert len(ours) > 120
+    assert [name for name, found in ours.items() if ">>> " not in str(found.__doc__)] == []
+
+
 def test_names_are_imported_from_where_type_checkers_find_them():
     stub = ast.parse(Path(ae.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]

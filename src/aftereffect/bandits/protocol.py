@@ -24,6 +24,10 @@ class Bandit(Protocol):
     every n, and must not decrease in n: the number of updates is random. A formula with a learning rate that is tuned
     to n, such as 2√(2Kn) for Algorithm 2, is not a bound for any one bandit, and the wrapper's bound would be wrong. To
     be saved, a bandit needs `state()` and a class method `from_state(state)`.
+
+    >>> from aftereffect import Bandit, Exp3, default_player
+    >>> isinstance(Exp3(2, learning_rate=0.1), Bandit), isinstance(default_player(2, max_delay=0), Bandit)
+    (True, False)
     """
 
     @property

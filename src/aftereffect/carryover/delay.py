@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aftereffect import theory
 from aftereffect.carryover.effects_by_lag import Curves, axes_for
+from aftereffect.carryover.mix_models import AdstockCurves
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import extreme_parts
@@ -65,6 +66,12 @@ class DelayChoice:
     possible regret is that of the arm that seems worst. left: how much one arm's effect may still differ from another's
     after d, at the worst end of the bands. worst: the bound if that is so. inside: 1 less the estimated difference that
     is left after d, relative to the greatest.
+
+    >>> choice = choose_delay(n_arms=3, weights=[0.75, 0.25], horizon=20_000)
+    >>> choice.max_delay, choice.delays.tolist(), choice.inside.tolist()
+    (1, [0, 1], [0.75, 1.0])
+    >>> float(choice.bounds[choice.place]) < 4_000.0
+    True
     """
 
     max_delay: int
@@ -153,7 +160,7 @@ def choose_delay(
     n_arms: int,
     half_life: float | None = None,
     weights: ArrayLike | None = None,
-    curves: "ArrayLike | Curves | None" = None,
+    curves: "ArrayLike | AdstockCurves | Curves | None" = None,
     horizon: int | None = None,
     assume: str = "anything",
     direction: str = "minimize",
@@ -167,9 +174,10 @@ def choose_delay(
     """Return the d to tell the default player, with the bound for every d.
 
     Give one of half_life: in rounds, every effect fades by half in this time; weights: the shares of an effect that
-    arrive 0, 1, ... rounds after the action, for all arms; curves: such weights for each arm, shape (K, lags), or the
-    `Curves` that `ae.carryover.estimate` returns. Measured effects may have either sign, and only what differs between
-    arms counts; what cannot be told from 0 is taken as 0, and `left` and `worst` say what that may cost.
+    arrive 0, 1, ... rounds after the action, for all arms; curves: such weights for each arm, shape (K, lags), those of
+    a marketing-mix model (`carryover.AdstockCurves`), or the `Curves` that `ae.carryover.estimate` returns. Measured
+    effects may have either sign, and only what differs between arms counts; what cannot be told from 0 is taken as 0,
+    and `left` and `worst` say what that may cost.
     horizon: T, open-ended if None.
     assume: "anything": what arrives later than d is credited to the wrong arm at worst. "alike": the effects of all
         arms arrive by the same weights, whatever they are. What others still owe is then the same for every arm, and
@@ -190,6 +198,8 @@ def choose_delay(
     if T is not None:
         checks.integer("horizon", T, low=1)
     checks.choice("assume", assume, ASSUMPTIONS)
+    if isinstance(curves, AdstockCurves):
+        curves = curves.weights
     measured = curves if isinstance(curves, Curves) else None
     rows = _rows(K, half_life, weights, curves)
     if measured is not None and means is not None:

@@ -22,6 +22,13 @@ class Bands:
     """Estimates values[i, s] for arm i and lag s, with bands that hold for all arms and lags at once.
 
     factor: the half-width in standard errors; for shares only approximately.
+
+    >>> from aftereffect.carryover import Pilot
+    >>> pilot = Pilot(n_arms=2, rounds=300, max_lag=2, seed=1)
+    >>> totals = 0.5 + 0.2 * pilot.arms + np.random.default_rng(0).normal(0.0, 0.1, 300)
+    >>> bands = pilot.estimate(totals, control=0).effects
+    >>> bands.values.round(1)[1].tolist(), bool(bands.lower[1, 0] < 0.2 < bands.upper[1, 0])
+    ([0.2, 0.0, -0.0], True)
     """
 
     values: FloatArray
@@ -35,6 +42,12 @@ class Alike:
     """Whether the effects of all arms fade alike: the same share of each arrives by each lag, and no share is negative.
 
     verdict: "apart" if p_value is below 1 - level, "not refuted" otherwise: that is no proof that they fade alike.
+
+    >>> from aftereffect.carryover import Pilot
+    >>> pilot = Pilot(n_arms=2, rounds=300, max_lag=2, seed=1)
+    >>> totals = 0.5 + 0.2 * pilot.arms + np.random.default_rng(0).normal(0.0, 0.1, 300)
+    >>> pilot.estimate(totals).alike.verdict         # everything arrives at once
+    'not refuted'
     """
 
     p_value: float
@@ -46,6 +59,12 @@ class Longer:
     """Whether effects last longer than max_delay rounds.
 
     verdict: "longer" if p_value is below 1 - level, "not refuted" otherwise: that is no proof that they do not.
+
+    >>> from aftereffect.carryover import Pilot
+    >>> pilot = Pilot(n_arms=2, rounds=300, max_lag=2, seed=1)
+    >>> totals = 0.5 + 0.2 * pilot.arms + np.random.default_rng(0).normal(0.0, 0.1, 300)
+    >>> pilot.estimate(totals).longer_than(0).sentence
+    'No sign of effects later than 0 rounds, up to 2 (p = 0.48). That is no proof of their absence.'
     """
 
     max_delay: int
@@ -75,6 +94,13 @@ class Curves:
     deviation. differences, covariance, dof: the effects relative to the first measured arm, arm by arm, their
     covariance and its degrees of freedom. clustered: whether this covariance is clustered by rounds. unmeasured: arms
     that were drawn too seldom; their effects are NaN and their bands infinite. names: of the arms, if they have any.
+
+    >>> from aftereffect.carryover import Pilot
+    >>> pilot = Pilot(n_arms=2, rounds=300, max_lag=2, seed=1)
+    >>> totals = 0.5 + 0.2 * pilot.arms + np.random.default_rng(0).normal(0.0, 0.1, 300)
+    >>> found = pilot.estimate(totals, control=0)
+    >>> found.arrived.values[1, -1].round(1).item(), found.ends()
+    (0.2, 0)
     """
 
     relative_to: str

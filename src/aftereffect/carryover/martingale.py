@@ -50,6 +50,14 @@ class Block(NamedTuple):
     a sum of totals was out of range and void, where the test stops. measured: the number of rounds that were summed for
     it. probability: that of the arm, if recorded. The test stops at a block whose recorded probability differs from the
     replayed one: a late correction changed the learner.
+
+    >>> from aftereffect import default_player
+    >>> player, totals = default_player(n_arms=2, max_delay=1, seed=1), []
+    >>> for _ in range(12):
+    ...     totals.append(0.75 if player.ask() else 0.25)
+    ...     played = player.tell(totals[-1])
+    >>> [(block.arm, block.totals) for block in blocks_of(player, totals)]
+    [(1, [0.75]), (0, [0.25, 0.25, 0.25]), (0, [0.25, 0.25, 0.25, 0.25])]
     """
 
     arm: int
@@ -68,6 +76,15 @@ class Watch:
     the logarithm of a wealth per block that late effects can cause at most, at the present probabilities.
     blocks_needed: how many more blocks an alarm takes at this growth. stopped: which block the test stopped at, in
     words; empty if it used all.
+
+    >>> from aftereffect import default_player
+    >>> player, totals = default_player(n_arms=2, max_delay=1, seed=1), []
+    >>> for _ in range(12):
+    ...     totals.append(0.75 if player.ask() else 0.25)
+    ...     played = player.tell(totals[-1])
+    >>> found = watch(player, blocks_of(player, totals))
+    >>> found.alarm, found.p_value
+    (False, 1.0)
     """
 
     max_delay: int
@@ -122,6 +139,14 @@ def blocks_of(player: BlockWrapper, totals: Iterable[float | None]) -> list[Bloc
 
     player: a CoinCleanWrapper or CompositeLossWrapper, which is not changed. totals: of all its rounds, None where
     missing; none of them may have been amended or corrected. If a total is void, its block is the last, with fed=None.
+
+    >>> from aftereffect import default_player
+    >>> player, totals = default_player(n_arms=2, max_delay=1, seed=1), []
+    >>> for _ in range(12):
+    ...     totals.append(0.75 if player.ask() else 0.25)
+    ...     played = player.tell(totals[-1])
+    >>> len(blocks_of(player, totals))
+    3
     """
     again, found, end = unplayed(player), list[Block](), player.unsealed()
     totals = list(totals)

@@ -31,7 +31,11 @@ SAMPLES = ("sample", "chain", "draw")
 class AdstockCurves:
     """weights[i, s]: the share of the effect of arm names[i] that arrives s rounds later; a row sums to 1.
 
-    For `ae.choose_delay(n_arms=len(curves.names), curves=curves.weights, ...)`.
+    `ae.choose_delay(n_arms=len(curves.names), curves=curves, ...)` takes them.
+
+    >>> curves = AdstockCurves(("tv", "search"), np.array([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]]))
+    >>> curves.half_lives()
+    {'tv': 0, 'search': 0}
     """
 
     names: tuple[str, ...]
@@ -79,6 +83,12 @@ def pymc_curves(curve: Any, *, arms: Sequence[str] | None = None, rounds_per_uni
     """Return the curves of an array (xarray) of PyMC-Marketing, with a dimension for time and one for channels.
 
     curve: of `adstock.sample_curve(parameters)`; samples are averaged. arms, rounds_per_unit: as for Meridian.
+
+    >>> from types import SimpleNamespace            # what is used of an array of xarray
+    >>> coords = {"time since exposure": [0, 1], "channel": ["tv", "search"]}
+    >>> curve = SimpleNamespace(dims=tuple(coords), coords=coords, values=[[1.0, 1.0], [0.25, 0.0]])
+    >>> pymc_curves(curve).weights.tolist()
+    [[0.8, 0.2], [1.0, 0.0]]
     """
     try:
         dims, values, coords = tuple(map(str, curve.dims)), np.asarray(curve.values), curve.coords
@@ -139,6 +149,13 @@ def lift_rows(curves: Curves, *, spend: Mapping[str, float], base: float = 0.0) 
     curves: of `estimate` with a table and a control. spend: what a play of an arm costs more than the control, by the
     name of the arm. base: the spend of the control. PyMC-Marketing takes these rows in
     `MMM.add_lift_test_measurements`; delta_y / delta_x is the return with which a prior for Meridian can be set.
+
+    >>> from aftereffect import carryover, load_example
+    >>> columns = {"round_column": "date", "arm_column": "campaign", "total_column": "sales", "unit_column": "store"}
+    >>> found = carryover.estimate(load_example("stores"), max_lag=7, control="none", season=7, **columns)
+    >>> (row,) = lift_rows(found, spend={"letter": 20.0})
+    >>> row["channel"], row["delta_x"], round(row["delta_y"]), round(row["sigma"])
+    ('letter', 20.0, 61, 2)
     """
     if not curves.names or not curves.relative_to.startswith("arm "):
         raise InvalidArgument(f"curves must be those of a table, relative to a control, but got {curves!r}")

@@ -17,7 +17,12 @@ from aftereffect.players.default import Prior, default_player
 
 @dataclass(frozen=True)
 class ExpectedWidth:
-    """Half-widths of the bands: the mean over arms and lags for the effect at a lag, over arms for the whole effect."""
+    """Half-widths of the bands: the mean over arms and lags for the effect at a lag, over arms for the whole effect.
+
+    >>> half = Pilot(n_arms=2, rounds=300, max_lag=2, seed=1).expected_width(noise=0.1, control=0)
+    >>> round(half.effect, 3), round(half.whole, 3)
+    (0.028, 0.051)
+    """
 
     effect: float
     whole: float

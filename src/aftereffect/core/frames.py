@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
+from aftereffect.core.text import counted
 
 USUAL = {
     "round": ("round", "date", "day", "week", "month", "period", "time", "timestamp"),
@@ -43,6 +44,12 @@ class RoundTable:
     rounds: the labels from the first to the last, evenly spaced; None where no row has it. played: −1 where the arm is
     not known.
     totals: NaN where missing. columns: the column of each meaning. guessed: those that were found by their names.
+
+    >>> import polars
+    >>> frame = polars.DataFrame({"week": [1, 3], "campaign": ["letter", "none"], "sales": [77.0, 95.0]})
+    >>> table = round_table(frame, round_column="week", arm_column="campaign", total_column="sales")
+    >>> table
+    RoundTable(2 rounds from 1 to 3, 1 unit, arms=('letter', 'none'), 2 totals)
     """
 
     rounds: tuple[Any, ...]
@@ -54,7 +61,8 @@ class RoundTable:
     guessed: tuple[str, ...]
 
     def __repr__(self) -> str:
-        sizes = f"{len(self.rounds)} rounds from {self.rounds[0]} to {self.rounds[-1]}, {len(self.units)} units"
+        rounds = f"{counted(len(self.rounds), 'round')} from {self.rounds[0]} to {self.rounds[-1]}"
+        sizes = f"{rounds}, {counted(len(self.units), 'unit')}"
         return f"RoundTable({sizes}, arms={checks.shown(self.arms)}, {int(np.isfinite(self.totals).sum())} totals)"
 
 
@@ -97,6 +105,13 @@ def round_table(
 
     A column that is not named is found by a usual name (`USUAL`); a guess is said in a warning. arms: their names in
     the order of their numbers; by default sorted.
+
+    >>> import polars
+    >>> columns = {"round": [1, 1, 2, 2], "unit": ["x", "y"] * 2, "arm": [0, 1, 1, 0], "total": [3, 5, 4, None]}
+    >>> frame = polars.DataFrame(columns)
+    >>> table = round_table(frame)
+    >>> table.played.tolist(), table.totals.tolist()
+    ([[0, 1], [1, 0]], [[3.0, 5.0], [4.0, nan]])
     """
     table = opened(frame)
     given = {"round": round_column, "arm": arm_column, "total": total_column, "unit": unit_column}

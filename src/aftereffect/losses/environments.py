@@ -23,6 +23,8 @@ from aftereffect.losses.spreads import random_split
 from aftereffect.losses.tables import iid
 from aftereffect.losses.year import year
 
+__all__ = ["LossesEnv", "advertising", "composite", "days", "register"]
+
 try:
     import gymnasium
     from gymnasium import spaces
@@ -78,14 +80,22 @@ class LossesEnv(gymnasium.Env[FloatArray, np.int64]):
 
 
 def composite(n_arms: int = 4, max_delay: int = 8, horizon: int = 1000, gap: float = 0.2) -> LossesEnv:
-    """Return the environment `aftereffect/Composite-v0`: losses of 0 or 1; arm 0 is better by `gap` on average."""
+    """Return the environment `aftereffect/Composite-v0`: losses of 0 or 1; arm 0 is better by `gap` on average.
+
+    >>> composite(n_arms=3).action_space
+    Discrete(3)
+    """
     gap = checks.real("gap", gap, low=0.0, high=0.5)
     means = [0.5 - gap] + [0.5] * (checks.integer("n_arms", n_arms, low=2) - 1)
     return LossesEnv(random_split(iid(horizon, means=means, seed=0), max_delay=max_delay, seed=1))
 
 
 def advertising(max_delay: int = 40, horizon: int = 365) -> LossesEnv:
-    """Return the environment `aftereffect/Advertising-v0`: rewards of a real system with six budgets as arms."""
+    """Return the environment `aftereffect/Advertising-v0`: rewards of a real system with six budgets as arms.
+
+    >>> advertising().action_space
+    Discrete(6)
+    """
     return LossesEnv(system_rewards(ADVERTISING, max_delay=max_delay, horizon=horizon, seed=0))
 
 
@@ -93,6 +103,9 @@ def days(world: int = 0, **settings: Any) -> LossesEnv:
     """Return the environment `aftereffect/Days-v0`: a year of days, with the settings of `losses.year.year`.
 
     world: the seed of the arms' effects, which stay the same in all episodes; noise, level and season are drawn anew.
+
+    >>> days(n_arms=3, change="fatigue").losses.reacts
+    True
     """
     return LossesEnv(year(seed=0, world=world, **settings))
 

@@ -271,7 +271,12 @@ class Losses:
 
 
 class LossStream:
-    """Losses played round by round: `play(arm)` returns the next round's total; `round` counts the rounds played."""
+    """Losses played round by round: `play(arm)` returns the next round's total; `round` counts the rounds played.
+
+    >>> stream = CompositeLosses([[[0.25, 1.0], [0.5, 0.0]], [[0.0, 0.5], [0.25, 0.0]]]).stream()
+    >>> stream.play(0), stream.play(1), stream.round
+    (0.25, 1.0, 2)
+    """
 
     def __init__(self, losses: Losses) -> None:
         self.losses = losses

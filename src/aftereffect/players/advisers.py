@@ -26,7 +26,11 @@ __all__ = ["Adviser", "KernelAdviser", "Lags", "Learner", "Opinion", "Setting"]
 
 
 class Setting(NamedTuple):
-    """What an adviser is told before round 1: the player's arguments of these names, and its number of units."""
+    """What an adviser is told before round 1: the player's arguments of these names, and its number of units.
+
+    >>> Setting(n_arms=3, n_units=1, max_delay=2, direction="maximize", low=0.0, high=5.0).effects
+    Effects(lo=0.0, hi=5.0, maximize=True)
+    """
 
     n_arms: int
     n_units: int
@@ -97,7 +101,11 @@ class Adviser(Protocol):
 
 
 class KernelAdviser(Adviser):
-    """An adviser in kernel form. A subclass defines `form`, which returns the parameters for a setting."""
+    """An adviser in kernel form. A subclass defines `form`, which returns the parameters for a setting.
+
+    >>> isinstance(Opinion([0.7, 0.3]), KernelAdviser)        # so the engine `blocks` can play a player that it advises
+    True
+    """
 
     def form(self, setting: Setting) -> Any:
         """Return the parameters of the kernel."""
@@ -188,6 +196,11 @@ class Opinion(KernelAdviser):
 
     probabilities: how probable it is that each arm is the best one, up to a factor. For an opinion that changes, write
         a subclass of Adviser whose `advise` returns the present one.
+
+    >>> from aftereffect import default_player
+    >>> player = default_player(n_arms=2, max_delay=2, adviser=Opinion([3.0, 1.0]), seed=7)
+    >>> player.adviser.advise().tolist()
+    [3.0, 1.0]
     """
 
     def __init__(self, probabilities: ArrayLike) -> None:
@@ -246,6 +259,13 @@ class Learner(Adviser):
     """Any Bandit as an adviser: it is fed every total as a loss of that round's arm, and proposes what it would play.
 
     bandit: an unplayed bandit. It ignores that effects arrive late, which is right only for d = 0.
+
+    >>> from aftereffect import UCB1, default_player
+    >>> player = default_player(n_arms=2, max_delay=0, adviser=Learner(UCB1(2)), seed=7)
+    >>> for _ in range(20):
+    ...     played = player.tell(0.75 if player.ask() else 0.25)
+    >>> player.adviser.advise().tolist()
+    [1.0, 0.0]
     """
 
     def __init__(self, bandit: Bandit) -> None:
@@ -359,6 +379,11 @@ class Lags(KernelAdviser):
     player adds exploration of its own (docs/theory/advice.md, section 9). In the opening it plans what to try, as a
     `LagPlayer` does. The older a round is, the less it counts, and where predictions fail the model forgets; if effects
     wear off while an arm is held, it advises nothing. What becomes known of a round after it has ended is not heard.
+
+    >>> from aftereffect import default_player
+    >>> player = default_player(n_arms=2, max_delay=7, adviser=Lags(season=7), low=0.0, high=50.0, seed=7)
+    >>> player.opening                           # the rounds whose arms the model chooses
+    342
     """
 
     plays_opening = True

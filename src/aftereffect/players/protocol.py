@@ -43,6 +43,12 @@ class PanelRound(NamedTuple):
     update: the base algorithm was fed at the end of this round.
     fed_losses: the loss that each unit contributed; None if its window was void, or unless `update`.
     measured: the number of rounds, ending with this one, whose totals were summed for the update; 0 unless `update`.
+
+    >>> from aftereffect import Panel, default_player
+    >>> panel = Panel(default_player(n_arms=2, max_delay=0, seed=7), n_units=2)
+    >>> arms = panel.ask()
+    >>> panel.tell([0.25, 0.75])
+    PanelRound(round=1, arms=[1, 0], draw=True, update=True, fed_losses=[0.25, 0.75], measured=1)
     """
 
     round: int
@@ -61,6 +67,10 @@ class Player(Protocol):
     finite number, raises a `ValueError` and changes nothing; a total out of range is refused, taken as missing or
     clipped, according to `out_of_range`. To be simulated over many runs a player also needs `fresh(seed, run)`, which
     returns an unplayed copy with its own random streams; to be saved it needs `state()`.
+
+    >>> from aftereffect import Exp3, Player, default_player
+    >>> isinstance(default_player(2, max_delay=0), Player), isinstance(Exp3(2, learning_rate=0.1), Player)
+    (True, False)
     """
 
     @property
@@ -113,6 +123,12 @@ class LabelledPlayer(Protocol):
     round, of this play or earlier ones, in any order; each play is reported once. `tell` before `ask`, an unknown
     round, or a loss out of range raises a `ValueError` and changes nothing. To be simulated over many runs a player
     also needs `fresh(seed, run)`; to be saved it needs `state()`.
+
+    >>> from aftereffect import default_player, labelled
+    >>> isinstance(labelled.DelayedUCB1(2), labelled.LabelledPlayer)
+    True
+    >>> isinstance(default_player(2, max_delay=0), labelled.LabelledPlayer)
+    False
     """
 
     @property

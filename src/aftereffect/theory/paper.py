@@ -168,7 +168,12 @@ def accountants_sums(c: ArrayLike, a: int, b: int, max_delay: int) -> tuple[floa
 
 
 class Tuning(NamedTuple):
-    """β and η for the wrapper around a base algorithm, and the resulting bound on R_T."""
+    """β and η for the wrapper around a base algorithm, and the resulting bound on R_T.
+
+    >>> from aftereffect import theory
+    >>> theory.tuning(n_arms=2, max_delay=0, horizon=200).learning_rate
+    10.0
+    """
 
     update_probability: float
     learning_rate: float
@@ -347,7 +352,12 @@ def standard_regret_bound(max_delay: int, bound: float) -> float:
 
 
 class Rates(NamedTuple):
-    """Minimax regret in three settings, up to constants and logarithms (the table of Section 1)."""
+    """Minimax regret in three settings, up to constants and logarithms (the table of Section 1).
+
+    >>> from aftereffect import theory
+    >>> theory.rates(n_arms=4, max_delay=3, horizon=100).composite
+    40.0
+    """
 
     no_delay: float
     delayed: float

@@ -42,7 +42,11 @@ FORMS = ("printed", "sharp")
 
 
 class SharpTerms(NamedTuple):
-    """R_T <= boundary + per_moved·E[S] + per_regret·E[regret of the base over its updates up to T]."""
+    """R_T <= boundary + per_moved·E[S] + per_regret·E[regret of the base over its updates up to T].
+
+    >>> sharp_terms(max_delay=1, horizon=100, update_probability=0.5).per_moved
+    1.5
+    """
 
     boundary: float
     per_moved: float
