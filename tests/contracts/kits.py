@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import aftereffect as ae
-from aftereffect.core import random
+from aftereffect.core import kernel, random
 
 
 class BanditRow(NamedTuple):
@@ -62,6 +62,13 @@ def taught(bandit: Any, updates: int, seed: int = 0) -> Any:
         q = bandit.probabilities
         bandit.update(int(rng.choice(bandit.n_arms, p=q / q.sum())), float(rng.random()))
     return bandit
+
+
+def many_updates(params: Any, n_arms: int, state: Any, losses: Any, uniforms: Any, updates: int) -> None:
+    """Draw arms and feed their losses, in compiled code."""
+    for n in range(updates):
+        arm = kernel.bandit_draw(params, n_arms, state, uniforms[n % len(uniforms)])
+        kernel.bandit_update(params, n_arms, state, arm, losses[n % len(losses), arm])
 
 
 def total_at(t: int, arm: int) -> float:

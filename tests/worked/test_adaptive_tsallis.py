@@ -1,19 +1,17 @@
 """`AdaptiveTsallis` and `MatchedTsallis`: numbers computed by hand, and every update by bisection in plain NumPy."""
 
 import copy
-import itertools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tests.contracts.kits import taught
+from tests.contracts.kits import many_updates, taught
 
 import aftereffect as ae
 from aftereffect.bandits import adaptive_tsallis as kernel_functions
 from aftereffect.bandits.adaptive_tsallis import COST, PENALTY, RATE
-from aftereffect.core import kernel
 from aftereffect.core.jit import compiled
 
 Floats = NDArray[np.float64]
@@ -105,23 +103,6 @@ def test_the_first_update_by_hand() -> None:
     assert bandit.moved == pytest.approx(0.25 - q[2], rel=1e-12)
     assert (bandit.updates, bandit.squares) == (1, 1.0)
     assert bandit.realised_bound() == pytest.approx(2.0 + penalty + bandit.cost, rel=1e-14)
-
-
-def test_a_second_update_with_a_baseline_by_hand() -> None:
-    # K = 2, η₁ = 100: the cap 1/(1 + 1/(100·√½)) is above 0.9, so that after a loss of 0.8 every arm's baseline is
-    # 0.8. A second loss of 0.8 equals its prediction: both estimates are 0.8, the cost is 0 and nothing changes.
-    bandit = ae.AdaptiveTsallis(2, first_rate=100.0)
-    bandit.update(0, 0.8)
-    q, rate, cost = bandit.probabilities, bandit.learning_rate, bandit.cost
-    for arm in (1, 0, 1):
-        bandit.update(arm, 0.8)
-    assert bandit.probabilities == pytest.approx(q, rel=1e-14)
-    assert bandit.learning_rate == pytest.approx(rate, rel=1e-15)
-    assert bandit.cost == pytest.approx(cost, rel=1e-15)
-    # 0.3 is 0.5 below the prediction: the estimate of the arm is 0.8 − 0.5/q.
-    bandit.update(1, 0.3)
-    ahead = bandit.estimated_losses
-    assert ahead[0] - ahead[1] == pytest.approx(0.8 / 0.5 + 0.5 / q[1], rel=1e-12)
 
 
 def tells(K: int, units: int, rng: np.random.Generator, bandit: ae.AdaptiveTsallis) -> Told:
@@ -284,12 +265,6 @@ def test_numbers_at_the_ends(base: Any, K: int, first_rate: float) -> None:
         assert abs(math.fsum(q) - 1.0) <= 1e-12
 
 
-def many_updates(params: Any, n_arms: int, state: Any, losses: Any, uniforms: Any, updates: int) -> None:
-    for n in range(updates):
-        arm = kernel.bandit_draw(params, n_arms, state, uniforms[n % len(uniforms)])
-        kernel.bandit_update(params, n_arms, state, arm, losses[n % len(losses), arm])
-
-
 @pytest.mark.parametrize("base", [ae.AdaptiveTsallis, ae.MatchedTsallis])
 @pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (5, 1e-100)])
 def test_a_million_updates(base: Any, K: int, first_rate: float) -> None:
@@ -309,18 +284,6 @@ def test_a_million_updates(base: Any, K: int, first_rate: float) -> None:
         assert first_rate + cost / h <= rate <= math.sqrt(first_rate**2 + 84e6)
     else:
         assert rate == pytest.approx(first_rate + GROWTH * cost / h, rel=1e-9)
-
-
-def test_many_units_are_the_average_over_all_draws() -> None:
-    # Two units, averaged over all draws: L̂ increases by the mean of the units' losses.
-    bandit, losses = taught(ae.AdaptiveTsallis(3, first_rate=0.4), 12), np.array([[0.0, 1.0, 0.3], [0.6, 0.2, 1.0]])
-    q, mean = bandit.probabilities, np.zeros(3)
-    for arms in itertools.product(range(3), repeat=2):
-        twin = copy.deepcopy(bandit)
-        twin.update_many(arms, [losses[unit, arm] for unit, arm in enumerate(arms)])
-        mean += q[arms[0]] * q[arms[1]] * (twin.estimated_losses - bandit.estimated_losses)
-    expected = losses.mean(axis=0)
-    assert mean - mean[0] == pytest.approx(expected - expected[0], abs=1e-10)
 
 
 def test_what_it_says_of_itself() -> None:

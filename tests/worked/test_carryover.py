@@ -39,19 +39,6 @@ def design(arms: np.ndarray, max_lag: int, n_arms: int, season: float | None = N
     return np.stack([np.concatenate([x, units.own], axis=1) for _, x in units.each()], axis=1)
 
 
-def test_the_columns_of_the_design_are_lagged_indicators():
-    arms = np.array([[0, 1], [2, 1], [1, 0], [0, 2], [2, -1]])
-    x = design(arms, 2, 3)
-    assert x.shape == (3, 2, 2 * 3 + 1 + 1)
-    for row in range(3):
-        for unit in range(2):
-            for arm in (1, 2):
-                for s in range(3):
-                    assert x[row, unit, (arm - 1) * 3 + s] == (arms[row + 2 - s, unit] == arm)
-            assert x[row, unit, 6:].tolist() == [0.5 * (row - 1), 1.0]
-    assert known_arms(arms, 2).tolist() == [[True, True], [True, True], [True, False]]
-
-
 @pytest.mark.parametrize(("season", "columns"), [(2.0, 1), (4.0, 3), (7.0, 6), (30.0, 6)])
 def test_a_season_adds_independent_columns(season: float, columns: int):
     arms = pilot(60).arms[:, np.newaxis]

@@ -82,20 +82,6 @@ def test_fed_losses_are_the_sums_over_coin_clean_rounds(
         arm, fresh = played, whole is not None
 
 
-def test_by_hand() -> None:
-    # d = 1: a 1 after a 0 ends a block; rounds with a 0 before them are summed, but not round 1.
-    totals = (0.5, 0.25, 0.75, 0.125, 0.5, 0.25, 1.0, 0.0)
-    game, fed = player([0, 1, 1, 0, 0, 1, 0, 1], d=1), []
-    for total in totals:
-        game.ask()
-        fed.append(game.tell(total).fed_loss)
-    # C² = (2 − ½)·4 + 4 + 1 = 11.
-    expected = [None, 0.25, None, None, None, 0.75, None, 0.0]
-    assert [None if x is None else x * math.sqrt(11.0) for x in fed] == [
-        None if x is None else pytest.approx(x, rel=1e-14) for x in expected
-    ]
-
-
 def test_terms_of_what_is_fed_by_hand() -> None:
     # d = 2, β = ½: C² = 1.5·4 + 8 + 4 = 18. A gap of 5 has 3 clean rounds and 5 actions. Range [−1, 3], rewards:
     # the fed loss is (15 − Y)/(4C), with weight 3/C, offset 2·3/(4C) and top 5/C.
@@ -215,23 +201,6 @@ def test_whom_it_takes() -> None:
     assert refused(lambda: player(d=-1)) == "max_delay must be at least 0, but got -1"
 
 
-@pytest.mark.parametrize("coins", [None, 0.2, [t % 17 in (0, 5, 12) for t in range(300)]])
-@pytest.mark.parametrize("d", [0, 1, 3])
-def test_a_panel_of_one_is_the_player_bit_for_bit(d: int, coins: Any) -> None:
-    for seed in range(4):
-        alone, one = player(coins, d, seed=seed), ae.Panel(player(coins, d, seed=seed), n_units=1)
-        for t in range(1, 251):
-            arm = alone.ask()
-            assert one.ask() == [arm]
-            total = None if t % 13 == 0 else total_at(t, arm)
-            n, played, draw, update, fed = alone.tell(total)
-            assert one.tell([total])[:5] == (n, [played], draw, update, [fed])
-            if t % 17 == 3 and not update:
-                alone.amend(t, 0.125)
-                one.amend(t, 0.125, 0)
-        assert one.state()["inside"] == alone.state()
-
-
 def test_a_panel_feeds_the_average_of_its_units() -> None:
     units, d = 3, 1
     many = ae.Panel(player(0.4, d, seed=6), n_units=units)
@@ -252,11 +221,6 @@ def test_a_panel_feeds_the_average_of_its_units() -> None:
             assert (many.probabilities == bandit.probabilities).all()
             arms, block, updates = [bandit.draw(stream) for _ in range(units)], [], updates + 1
     assert updates > 20
-
-
-def test_the_papers_tuning_is_for_the_papers_wrapper_alone() -> None:
-    assert hasattr(ae.CompositeLossWrapper, "tuned")
-    assert not hasattr(ae.CoinCleanWrapper, "tuned")
 
 
 def test_a_certificate_charges_for_void_stretches_and_not_for_reports_that_come_late() -> None:

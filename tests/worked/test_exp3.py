@@ -20,17 +20,6 @@ def closed_form(L: list[Decimal], rate: float) -> list[Decimal]:
     return [w / whole for w in weights]
 
 
-def test_two_arms_by_hand() -> None:
-    # η = ln 3: L = (1, 0) makes odds of 1 to 3. Then a loss of 3/4 on arm 1 adds (3/4)/(3/4) = 1: even again.
-    bandit = ae.Exp3(n_arms=2, learning_rate=math.log(3.0))
-    bandit.update(0, 0.5)
-    np.testing.assert_allclose(bandit.probabilities, [0.25, 0.75], rtol=1e-15)
-    bandit.update(1, 0.75)
-    np.testing.assert_allclose(bandit.probabilities, [0.5, 0.5], rtol=1e-15)
-    bandit.update(0, 1.0)  # L = (3, 1): odds of 1 to 9
-    np.testing.assert_allclose(bandit.probabilities, [0.1, 0.9], rtol=1e-15)
-
-
 @pytest.mark.parametrize("n_arms", [2, 5, 60])
 @pytest.mark.parametrize("rate", [1e-12, 1e-3, 0.1, 2.0])
 def test_against_the_closed_form(n_arms: int, rate: float) -> None:
@@ -128,21 +117,6 @@ def test_ten_million_updates_against_the_closed_form() -> None:
     kernel.bandit_probabilities(bandit.params, 2, state, q)
     # 1e7 additions to logarithms of 2e5, each off by at most 1.5e-11, at random: 1e-7 is 2 standard errors.
     np.testing.assert_allclose(q, expected, rtol=1e-6, atol=1e-300)
-
-
-def test_the_wrapper_plays_ten_million_rounds() -> None:
-    # Constant losses 0.5 and 1 at the rate for T: R_T is at most √(2KT ln K), and regret is never negative. By
-    # Markov's inequality 200 times the bound is passed with probability at most 1/200, uniform play passes it.
-    T = 10_000_000
-    values = np.empty((T, 2))
-    values[:] = (0.5, 1.0)
-    bandit = ae.Exp3(n_arms=2, learning_rate=math.sqrt(math.log(2) / T))
-    player = ae.CompositeLossWrapper(bandit, max_delay=0, coins=1.0)
-    sim = ae.simulate(player, ae.spreads.at_once(values), runs=1, seed=1, checkpoints=1)
-    bound = math.sqrt(4 * T * math.log(2))
-    assert sim.engine == "blocks"
-    assert sim.updates.tolist() == [T]
-    assert 0.0 <= sim.regret[0] <= 200 * bound < 0.25 * T
 
 
 def test_what_theorem_4_needs_to_know() -> None:

@@ -5,13 +5,6 @@ import pytest
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players.wrapper.coins import read_coins, round_kinds, text_diagram
 
-COINS = list("10100001001000000100001")
-ROUNDS = [
-    *("D", "S", "S", "S", "S", "S", "S", "SU"),
-    *("D", "S", "S", "S", "S", "S", "S", "S", "S", "SU"),
-    *("D", "S", "S", "S", "SU"),
-]
-
 DRAWN = """\
 coins   1  0  1  0  0  0  0  1 |0  0  1  0  0  0  0  0  0  1 |0  0  0  0  1 |
 rounds  D  S  S  S  S  S  S  SU|D  S  S  S  S  S  S  S  S  SU|D  S  S  S  SU|
@@ -19,16 +12,8 @@ needed           0  0  0  0  1 |               0  0  0  0  1 |0  0  0  0  1 |
 summed                 +  +  + |                     +  +  + |      +  +  + |"""
 
 
-def paper_coins() -> list[bool]:
-    return [coin == "1" for coin in COINS]
-
-
 def test_the_papers_example() -> None:
-    assert round_kinds(paper_coins(), max_delay=2) == ROUNDS
-
-
-def test_the_papers_example_as_text() -> None:
-    assert text_diagram(paper_coins(), max_delay=2) == DRAWN
+    assert text_diagram(read_coins("10100001001000000100001"), max_delay=2) == DRAWN
 
 
 @pytest.mark.parametrize(

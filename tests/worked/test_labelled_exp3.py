@@ -49,19 +49,6 @@ def test_against_a_slow_one() -> None:
             sums[plays[s][0]] += table[s, plays[s][0]] / plays[s][1]
 
 
-def test_two_losses_of_one_arm_by_hand() -> None:
-    # Both plays have q = 1/2, so a full loss adds 2 to L̂: with η = ln 2 it divides a weight by 4.
-    player = DelayedExp3(2, learning_rate=math.log(2.0), max_delay=1, seed=0)
-    first = player.ask()
-    player.tell([])
-    second = player.ask()
-    player.tell([(1, 1.0), (2, 0.5)])
-    weights = np.ones(2)
-    weights[first] /= 4.0
-    weights[second] /= 2.0
-    np.testing.assert_allclose(player.probabilities, weights / weights.sum(), rtol=1e-14)
-
-
 def test_a_loss_of_an_arm_whose_weight_has_died_meanwhile() -> None:
     # Of four plays with q = 1/2, two of one arm are reported, with losses 1 and 1/2: L̂ = 2, then 3. With
     # η = 600 the first puts its weight at e⁻¹²⁰⁰, which is 0 as a double, before the second is learned from.

@@ -106,24 +106,3 @@ def test_qpmd_against_queues_filled_once_a_round(base: Any) -> None:
         player.tell([(s + 1, losses[s, arms[s]]) for s in told])
         for s in told:
             queues[arms[s]].append(losses[s, arms[s]])
-
-
-def test_qpmd_by_hand() -> None:
-    # UCB1 chooses arm 0 first. It is played until round 1 is reported; then UCB1 chooses arm 1.
-    player = QPMD(UCB1(2), max_delay=3)
-    played = []
-    for reports in ([], [], [(1, 0.5)], [(2, 0.5)]):
-        played.append(player.ask())
-        told = player.tell(reports)
-    assert played == [0, 0, 0, 1]
-    # The loss of round 2 stays in its queue, because UCB1 needs a loss of arm 1.
-    assert told == (4, 1, True, 0, None)
-    # Arm 1 is fed 0.9: indices 0.5 − √(2 ln 2) and 0.9 − √(2 ln 2). Arm 0 is chosen and has two losses
-    # in its queue; after the first they are 0.5 − √(ln 3) = −0.548 and 0.9 − √(2 ln 3) = −0.582: arm 1 again.
-    assert player.ask() == 1
-    assert player.tell([(3, 0.5), (4, 0.9)]) == (5, 1, False, 2, 0.5)
-    assert player.ask() == 1
-    # Fed 0.9 again: 0.5 − √(ln 4) against 0.9 − √(ln 4). Arm 0 is fed its last queued loss:
-    # 0.5 − √(2 ln 5 / 3) = −0.536 against 0.9 − √(ln 5) = −0.369, so arm 0 is played.
-    assert player.tell([(5, 0.9)])[2:] == (True, 2, 0.5)
-    assert player.ask() == 0

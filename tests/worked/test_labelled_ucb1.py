@@ -52,26 +52,6 @@ def test_takes_turns_until_all_arms_are_reported() -> None:
     assert [player.ask(), player.tell([]).arm, player.ask()] == [1, 1, 1]
 
 
-def test_the_index_by_hand() -> None:
-    # One loss of each arm is known when round 3 begins: 0.2 − √(2 ln 3) against 0.6 − √(2 ln 3).
-    player = DelayedUCB1(2)
-    for reports in ([(1, 0.2)], [(2, 0.6)]):
-        player.ask()
-        player.tell(reports)
-    assert player.ask() == 0
-    # Nothing is reported: in round 4 both widths are √(2 ln 4), and the arm is the same.
-    player.tell([])
-    assert player.ask() == 0
-    # Nine losses of 0.9 change this: in round 14 arm 0 has the mean (0.2 + 9·0.9)/10 = 0.83 and the index
-    # 0.83 − √(0.2 ln 14) = 0.104, arm 1 has 0.6 − √(2 ln 14) = −1.697.
-    for _ in range(4, 13):
-        player.ask()
-        player.tell([])
-    assert player.ask() == 0
-    player.tell([(t, 0.9) for t in range(3, 12)])
-    assert player.ask() == 1
-
-
 def test_no_bound_on_the_delay_where_nothing_is_kept() -> None:
     player = DelayedUCB1(3)
     for _ in range(50):

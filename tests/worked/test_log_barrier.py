@@ -1,17 +1,15 @@
 """`LogBarrier`: numbers computed by hand, updates against the formulas, the steps of docs/theory/log_barrier.md."""
 
-import copy
-import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.contracts.kits import many_updates
 
 import aftereffect as ae
 from aftereffect.bandits import log_barrier as kernel_functions
-from aftereffect.core import kernel
 from aftereffect.core.jit import compiled
 
 Floats = NDArray[np.float64]
@@ -112,22 +110,6 @@ def test_the_steps_of_the_proof() -> None:
         assert float(gain.max()) == pytest.approx(eta * float(price(s)), rel=1e-6, abs=1e-8 * eta)
 
 
-@pytest.mark.parametrize("units", [1, 2])
-def test_estimates_are_unbiased(units: int) -> None:
-    # Exact over all draws of all units, up to a number common to all arms.
-    bandit, rng = ae.LogBarrier(3, first_rate=0.2), np.random.default_rng(1)
-    for _ in range(15):
-        losses, q, mean = rng.random((units, 3)), bandit.probabilities, np.zeros(3)
-        for arms in itertools.product(range(3), repeat=units):
-            twin = copy.deepcopy(bandit)
-            twin.update_many(arms, [float(losses[unit, arm]) for unit, arm in enumerate(arms)])
-            weight = math.prod(q[arm] for arm in arms)
-            mean += weight * (twin.estimated_losses - bandit.estimated_losses)
-        expected = losses.mean(axis=0)
-        assert mean - mean[0] == pytest.approx(expected - expected[0], abs=1e-9)
-        bandit.update(int(rng.choice(3, p=q / q.sum())), float(rng.random()))
-
-
 @pytest.mark.parametrize("first_rate", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("K", [2, 10, 10_000])
 def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
@@ -140,12 +122,6 @@ def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
         assert np.isfinite(bandit._state).all()
         assert q.min() > 0.0
         assert abs(math.fsum(q) - 1.0) <= 1e-12
-
-
-def many_updates(params: Any, n_arms: int, state: Any, losses: Any, uniforms: Any, updates: int) -> None:
-    for n in range(updates):
-        arm = kernel.bandit_draw(params, n_arms, state, uniforms[n % len(uniforms)])
-        kernel.bandit_update(params, n_arms, state, arm, losses[n % len(losses), arm])
 
 
 def test_a_million_updates() -> None:

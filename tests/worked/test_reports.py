@@ -123,34 +123,14 @@ def test_amendments_that_cannot_be(round_: Any, total: Any, error: type[Exceptio
     assert player.state() == before
 
 
-def test_a_block_that_has_just_been_learned_from_is_closed() -> None:
-    player = wrapped(THIRDS, 1)
-    tell_all(player, [0.5] * 3)
-    with pytest.raises(ae.OutOfTurn, match="the block of round 3 has been closed"):
-        player.amend(3, 0.1)
-
-
 # Bounds at d = 1: a total is at most 2, a window of two totals at most 3 (Lemma 2).
 def test_impossible_totals_raise_by_default() -> None:
     player = wrapped(THIRDS, 1)
     tell_all(player, [2.0, 2.0])
     arm, before = player.ask(), player.state()
-    for bad, message in [
-        (
-            -0.1,
-            "total must lie in [0, 2], the range of one action's effect (low=0, high=1) "
-            "times max_delay + 1 = 2, but got -0.1",
-        ),
-        (
-            2.1,
-            "total must lie in [0, 2], the range of one action's effect (low=0, high=1) "
-            "times max_delay + 1 = 2, but got 2.1",
-        ),
-        (
-            1.5,
-            "total must keep the sum of the last 2 totals in [0, 3] (Lemma 2), but with total 1.5 the sum is 3.5",
-        ),
-    ]:
+    possible = "total must lie in [0, 2], the range of one action's effect (low=0, high=1) times max_delay + 1 = 2, but"
+    lemma_2 = "total must keep the sum of the last 2 totals in [0, 3] (Lemma 2), but with total 1.5 the sum is 3.5"
+    for bad, message in ((-0.1, f"{possible} got -0.1"), (2.1, f"{possible} got 2.1"), (1.5, lemma_2)):
         with pytest.raises(ae.InvalidTotal) as error:
             player.tell(bad)
         assert str(error.value) == message

@@ -77,17 +77,6 @@ def test_tsallis_inf_is_what_zimmert_and_seldin_define(estimator: str, n_arms: i
     assert 0 < baselines < 400 * n_arms if reduced else baselines == 0
 
 
-def test_tsallis_inf_by_hand() -> None:
-    # L = (2, 0), η = √2. With a, b = L − λ: 1/a² + 1/b² = 1/2 and a − b = 2, so (ab)² = 4ab + 8,
-    # ab = 2 + 2√3, and b = √(1 + ab) − 1.
-    bandit = TsallisINF(2)
-    bandit.update(0, 1.0)
-    b = math.sqrt(1.0 + 2.0 + 2.0 * math.sqrt(3.0)) - 1.0
-    assert bandit.probabilities == pytest.approx([2.0 / (b + 2.0) ** 2, 2.0 / b**2], rel=1e-14)
-    assert bandit.learning_rate == pytest.approx(math.sqrt(2.0), rel=1e-15)
-    assert repr(bandit) == "TsallisINF(n_arms=2, estimator='importance_weighted')"
-
-
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_tsallis_inf_estimates_are_unbiased(estimator: str) -> None:
     bandit = TsallisINF(4, estimator=estimator)
@@ -135,22 +124,6 @@ def test_exp3_ix_without_exploration_is_exp3() -> None:
     for arm, loss in walk(ix, 200, seed=2):
         plain.update(arm, loss)
     assert ix.probabilities.tolist() == plain.probabilities.tolist()
-
-
-def test_ucb1_by_hand() -> None:
-    bandit = UCB1(3)
-    arms = []
-    for loss in (0.5, 0.5, 0.0, 1.0, 0.0):
-        arms.append(int(bandit.probabilities.argmax()))
-        bandit.update(arms[-1], loss)
-    # Each arm once; then arm 2, of the least mean, which loses 1. At n = 4, N = (1, 1, 2), arms 0 and 1 tie at
-    # 0.5 − √(2 ln 4), below 0.5 − √(ln 4): arm 0, which loses 0. At n = 5, N = (2, 1, 2), the indices are
-    # 0.25 − √(ln 5) = −1.019, 0.5 − √(2 ln 5) = −1.294 and 0.5 − √(ln 5) = −0.769: arm 1.
-    assert arms == [0, 1, 2, 2, 0]
-    assert bandit.probabilities.tolist() == [0.0, 1.0, 0.0]
-    with pytest.raises(InvalidArgument, match="positive probability, but arm 0 has probability 0"):
-        bandit.update(0, 0.5)
-    assert bandit.counts.tolist() == [2.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize("width", [0.0, 0.5, 2.0])

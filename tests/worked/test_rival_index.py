@@ -55,19 +55,6 @@ def test_block_ucb_by_its_rule(max_delay: int, width: float) -> None:
     assert len(set(expected[n_arms * length :])) > 1
 
 
-def test_block_ucb_by_hand() -> None:
-    """d = 1, blocks of 3: windows of 1/2 + 1/2 and 1/8 + 1/8 have means of 1/2 and 1/8 per round.
-
-    With width 1/4 both have the same confidence width at first, so arm 1 is next. After two windows of mean 1/2
-    and 1/8 its index is 5/16 - sqrt(ln 9/2)/4 = 0.0505; arm 0 has 1/2 - sqrt(ln 9)/4 = 0.1294: arm 1 again.
-    Then, with windows of mean 1/8, 1/2 and 3/4, it has 11/24 - sqrt(ln 12/3)/4 = 0.2308 against
-    1/2 - sqrt(ln 12)/4 = 0.1059: arm 0.
-    """
-    totals = [2.0, 0.5, 0.5, 2.0, 0.125, 0.125, 2.0, 0.5, 0.5, 0.0, 0.75, 0.75, 0.0]
-    player = BlockUCB(2, max_delay=1, width=0.25, seed=1)
-    assert arms_of(player, totals) == [0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0]
-
-
 def test_ties_go_to_the_first_arm() -> None:
     """Equal counts and equal sums make equal indices."""
     assert arms_of(BlockUCB(3, max_delay=0, seed=1), [0.0] * 4) == [0, 1, 2, 0]

@@ -15,27 +15,6 @@ import aftereffect as ae
 from aftereffect import theory
 
 
-@pytest.mark.parametrize(
-    ("arms", "losses"), [([0, 1], [5 / 12, 0.0]), ([0, 0], [1 / 4, 1 / 6]), ([0, 1, 0, 1], [1 / 3, 0.0, 1 / 2, 0.0])]
-)
-def test_tsallis_by_hand(arms: list[int], losses: list[float]) -> None:
-    # K = 2, η = 1: q was (1/2, 1/2), so L(0) = Σ ℓ/(M/2) = 5/12 each time; 1/√q = 5/3 and 5/4 differ by that.
-    bandit = ae.TsallisFTRL(2, learning_rate=1.0)
-    bandit.update_many(arms, losses)
-    assert bandit.estimated_losses == pytest.approx([5 / 12, 0.0], rel=1e-15)
-    assert bandit.probabilities == pytest.approx([9 / 25, 16 / 25], rel=1e-14)
-
-
-def test_exp3_by_hand() -> None:
-    # K = 2, η = ln 3, M = 2: ln w(0) falls by ln 3 · 1/(2·½), ln w(1) by half as much.
-    bandit = ae.Exp3(2, learning_rate=math.log(3.0))
-    bandit.update_many([0, 1], [1.0, 0.0])
-    assert bandit.probabilities == pytest.approx([1 / 4, 3 / 4], rel=1e-14)
-    # From (1/4, 3/4), both losses at arm 0: its weight falls by 3^((1/2 + 1/2)/(2/4)) = 9, to odds of 1 : 27.
-    bandit.update_many([0, 0], [0.5, 0.5])
-    assert bandit.probabilities == pytest.approx([1 / 28, 27 / 28], rel=1e-14)
-
-
 def formula(bandit: Any, estimated: Any) -> Any:
     """Return q for these estimated losses, computed independently: the root of Lemma 12 by bisection, or a softmax."""
     if isinstance(bandit, ae.TsallisFTRL):
