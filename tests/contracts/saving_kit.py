@@ -92,7 +92,7 @@ def altered_states_are_refused(row: PlayerRow) -> None:
     if isinstance(player, KernelPlayer):
         numbers, settings = fields["numbers"], fields["settings"]
         altered += [fields | {"numbers": bad} for bad in ([*numbers, 0.0], numbers[1:], ["0", *numbers[1:]])]
-        wrong = {"colour": 1}, {"low": "0"}, {"low": 1e9, "high": -1e9}
+        wrong = {"colour": 1}, {"low": "0"}, {"low": 1e9, "high": -1e9}, {"direction": "up"}, {"out_of_range": "keep"}
         altered += [fields | {"settings": settings | bad} for bad in wrong]
     for bad in altered:
         refused(lambda bad=bad: ae.restore(saved.seal(state["kind"], bad), own_classes(player)), ae.InvalidState)

@@ -149,6 +149,10 @@ def test_a_long_spread_never_stores_every_component():
     assert peak < dense / 30
 
 
+def late(law, max_delay=5):
+    return randomly_delayed(VALUES, max_delay=max_delay, seed=0, law=law)
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -171,33 +175,15 @@ def test_a_long_spread_never_stores_every_component():
         (lambda: linear_composite(np.ones((2, 2)), coefficients=[0.75, -0.5]), r"in \[0, 1\], .* arm 0 is -0\.5"),
         (lambda: random_split(VALUES, max_delay=2, seed=-1), "seed must be at least 0, but got -1"),
         (lambda: random_split(VALUES, max_delay=None, seed=0), "max_delay must be an int, but got None"),
-        (lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law="cauchy"), "one of 'fixed', 'uniform', .* 'cauchy'"),
-        (
-            lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("poisson",)),
-            r"the form \('poisson', mean\), but got",
-        ),
-        (lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("uniform", 4, 2)), "must be at most its greatest"),
-        (lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("uniform", 0.5, 2)), "least must be an int"),
-        (
-            lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("exponential", -1)),
-            "mean must be at least 0, but got",
-        ),
-        (
-            lambda: randomly_delayed(VALUES, max_delay=5, seed=0, law=("half_normal", 1, 25)),
-            "law's mean must be at least √",
-        ),
-        (
-            lambda: randomly_delayed(VALUES, max_delay=None, seed=0),
-            "max_delay must be given for the law 'uniform' without parameters",
-        ),
-        (
-            lambda: anonymous_iid(9, means=[0.5, 0.6], delay_law=("poisson", 5), seed=0),
-            "must be given for the unbounded law",
-        ),
-        (
-            lambda: random_split(VALUES, max_delay=2, seed=0, direction="up"),
-            "one of 'minimize', 'maximize', but got 'up'",
-        ),
+        (lambda: late("cauchy"), "one of 'fixed', 'uniform', .* 'cauchy'"),
+        (lambda: late(("poisson",)), r"the form \('poisson', mean\), but got"),
+        (lambda: late(("uniform", 4, 2)), "must be at most its greatest"),
+        (lambda: late(("uniform", 0.5, 2)), "least must be an int"),
+        (lambda: late(("exponential", -1)), "mean must be at least 0, but got"),
+        (lambda: late(("half_normal", 1, 25)), "law's mean must be at least √"),
+        (lambda: late("uniform", max_delay=None), "max_delay must be given for the law 'uniform' without parameters"),
+        (lambda: late(("poisson", 5), max_delay=None), "must be given for the unbounded law"),
+        (lambda: random_split(VALUES, max_delay=2, seed=0, direction="up"), "one of 'minimize', 'maximize', but got"),
     ],
 )
 def test_refusals(make, text):

@@ -66,16 +66,7 @@ def test_switching_by_hand():
     assert table.values.tolist() == wanted
     table = switching(5, n_arms=2, seed=0, rounds=[1, 4], gap=0.5, law="constant")
     assert table.values[:, 0].tolist() == [good, bad, bad, bad, good]
-    assert switching(8, n_arms=2, seed=0, gap=1.0, law="constant").values[:, 0].tolist() == [
-        0,
-        0,
-        1,
-        1,
-        0,
-        0,
-        1,
-        1,
-    ]
+    assert switching(8, n_arms=2, seed=0, gap=1.0, law="constant").values[:, 0].tolist() == [0, 0, 1, 1] * 2
 
 
 def test_constrained_by_hand():
@@ -85,17 +76,8 @@ def test_constrained_by_hand():
     assert table.values[:, 1].tolist() == [0.75 if up else 0.0 for up in high]
     for other in (0, 2):
         assert table.values[:, other].tolist() == [1.0 if up else 0.25 for up in high]
-    assert constrained(4, n_arms=2, seed=0, growth=1.0, law="constant").values[:, 0].tolist() == [
-        0.0,
-        0.875,
-        0.0,
-        0.875,
-    ]
-    assert constrained(3, n_arms=2, seed=0, growth=1e300, law="constant").values[:, 0].tolist() == [
-        0.0,
-        0.875,
-        0.875,
-    ]
+    for growth, wanted in ((1.0, [0.0, 0.875, 0.0, 0.875]), (1e300, [0.0, 0.875, 0.875, 0.875])):
+        assert constrained(4, n_arms=2, seed=0, growth=growth, law="constant").values[:, 0].tolist() == wanted
 
 
 def test_drifting_means_walk_within_bounds():
@@ -146,41 +128,23 @@ def test_tables_keep_a_copy_and_their_own_range():
         (lambda: iid(5, means=[0.5], seed=0), r"len\(means\) must be at least 2, but got 1"),
         (lambda: iid(5, means=[0.5, 1.5], seed=0), r"means must lie in \[0, 1\], but got 1\.5"),
         (lambda: iid(5, means=[0.5, 1.0], seed=0, law="beta"), r"in \(0, 1\) for law 'beta', but got \[0.5, 1"),
-        (
-            lambda: iid(5, means=[0.5, 0.5], seed=0, law="normal"),
-            "one of 'bernoulli', 'constant', 'beta', but got",
-        ),
-        (
-            lambda: iid(5, means=[0.5, 0.5], seed=0, concentration=0),
-            "concentration must be greater than 0, but got 0",
-        ),
+        (lambda: iid(5, means=[0.5, 0.5], seed=0, law="normal"), "one of 'bernoulli', 'constant', 'beta', but got"),
+        (lambda: iid(5, means=[0.5, 0.5], seed=0, concentration=0), "concentration must be greater than 0, but got 0"),
         (lambda: iid(5, means=[0.5, 0.5], seed=-1), "seed must be at least 0, but got -1"),
         (lambda: iid(5, means=[0.5, 0.5], seed=1.5), r"seed must be an int, but got 1\.5"),
         (lambda: switching(5, n_arms=1, seed=0), "n_arms must be at least 2, but got 1"),
         (lambda: switching(5, n_arms=2, seed=0, period=0), "period must be at least 1, but got 0"),
-        (
-            lambda: switching(5, n_arms=2, seed=0, period=2, rounds=[1]),
-            "period must be omitted if rounds are given",
-        ),
+        (lambda: switching(5, n_arms=2, seed=0, period=2, rounds=[1]), "period must be omitted if rounds are given"),
         (lambda: switching(5, n_arms=2, seed=0, rounds=[3, 2]), r"rounds must increase, but got \[3, 2\]"),
         (lambda: switching(5, n_arms=2, seed=0, rounds=[5]), "rounds must be at most 4, but got 5"),
         (lambda: switching(5, n_arms=2, seed=0, gap=1.5), r"gap must be at most 1, but got 1\.5"),
         (lambda: constrained(5, n_arms=2, seed=0, growth=0.5), r"growth must be at least 1, but got 0\.5"),
         (lambda: constrained(5, n_arms=2, seed=0, best_arm=2), "best_arm must be at most 1, but got 2"),
         (lambda: drifting(5, n_arms=2, seed=0, step=-0.1), r"step must be at least 0, but got -0\.1"),
-        (
-            lambda: drifting(5, n_arms=2, seed=0, law="beta"),
-            "law must be one of 'bernoulli', 'constant', but got 'beta'",
-        ),
+        (lambda: drifting(5, n_arms=2, seed=0, law="beta"), "law must be one of 'bernoulli', 'constant', but got"),
         (lambda: seasonal(5, n_arms=2, seed=0, period=0.0), r"period must be greater than 0, but got 0\.0"),
-        (
-            lambda: seasonal(5, n_arms=2, seed=0, amplitude=0.75),
-            r"amplitude must lie in \[0, 1\], but got -0\.25",
-        ),
-        (
-            lambda: seasonal(5, n_arms=2, seed=0, phases=[0.0]),
-            r"phases must have shape \(2,\), but got shape \(1,\)",
-        ),
+        (lambda: seasonal(5, n_arms=2, seed=0, amplitude=0.75), r"amplitude must lie in \[0, 1\], but got -0\.25"),
+        (lambda: seasonal(5, n_arms=2, seed=0, phases=[0.0]), r"phases must have shape \(2,\), but got shape \(1,\)"),
     ],
 )
 def test_refusals(make, text):

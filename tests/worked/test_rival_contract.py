@@ -1,11 +1,12 @@
 """What the contract of players leaves open for rivals: totals out of range, play without delay, bad input."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.contracts.saving_kit import saved_and_restored
+from tests.contracts.test_players import ROWS
 
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core.errors import AftereffectError
@@ -13,7 +14,7 @@ from aftereffect.engines.simulation import simulate
 from aftereffect.losses.protocol import CompositeLosses
 from aftereffect.players import rivals
 from aftereffect.players.base import KernelPlayer
-from aftereffect.players.registry import Problem, find, restore
+from aftereffect.players.registry import Problem, find
 from aftereffect.players.rivals.naive import Naive
 
 K = 3
@@ -23,32 +24,14 @@ def base() -> Exp3:
     return Exp3(K, learning_rate=0.5)
 
 
-WEIGHTS = [0.0, 0.5, 0.3, 0.2]
-PLAYERS: dict[str, Callable[..., KernelPlayer]] = {
-    "fixed block": lambda seed, **more: rivals.FixedBlock(base(), max_delay=2, seed=seed, **more),
-    "mini-batch": lambda seed, **more: rivals.MiniBatch(base(), block_length=4, max_delay=2, seed=seed, **more),
-    "blinded": lambda seed, **more: rivals.Blinded(base(), seed=seed, **more),
-    "clw2018": lambda seed, **more: rivals.CLW2018(base(), max_delay=2, seed=seed, **more),
-    "block ucb": lambda seed, **more: rivals.BlockUCB(K, max_delay=2, seed=seed, **more),
-    "ars ucb": lambda seed, **more: rivals.ARSUCB(K, seed=seed, **more),
-    "ars exp3": lambda seed, **more: rivals.ARSExp3(K, seed=seed, **more),
-    "dyn lin ucb": lambda seed, **more: rivals.DynLinUCB(K, horizon=90, spectral_radius=0.4, seed=seed, **more),
-    "linear composite": lambda seed, **more: rivals.LinearComposite(base(), coefficients=WEIGHTS, seed=seed, **more),
-}
-everyone = pytest.mark.parametrize("make", PLAYERS.values(), ids=PLAYERS.keys())
+# Players of the contract, whose settings are changed here.
+AROUND_A_BASE = ["FixedBlock", "MiniBatch", "Blinded", "CLW2018", "LinearComposite"]
+everyone = pytest.mark.parametrize("name", [*AROUND_A_BASE, "BlockUCB", "ARSUCB", "ARSExp3", "DynLinUCB"])
 
 
-def losses(horizon: int, max_delay: int = 2) -> CompositeLosses:
-    rng = np.random.default_rng(11)
-    shares = rng.dirichlet(np.ones(max_delay + 1), size=(horizon, K)).transpose(0, 2, 1)
-    return CompositeLosses(rng.random((horizon, 1, K)) * shares)
-
-
-def restored(player: KernelPlayer) -> KernelPlayer:
-    """Save the player as JSON text and restore it, as another process would."""
-    state = json.loads(json.dumps(player.state(), allow_nan=False))
-    inside = state["inside"]
-    return type(player).from_state(state, restore(inside) if isinstance(inside, dict) else inside)
+def made(name: str, **settings: Any) -> KernelPlayer:
+    player = ROWS[name].make(3)
+    return type(player)(player.inside, **player.settings | {"direction": "minimize", "low": 0.0} | settings, seed=3)
 
 
 def play(player: KernelPlayer, totals: list[float | None]) -> list[Any]:
@@ -56,12 +39,12 @@ def play(player: KernelPlayer, totals: list[float | None]) -> list[Any]:
 
 
 @everyone
-def test_what_is_missing_teaches_nothing(make: Callable[..., KernelPlayer]) -> None:
-    player = make(3)
+def test_what_is_missing_teaches_nothing(name: str) -> None:
+    player = made(name)
     rounds = play(player, [None] * 60)
     assert not any(played.update for played in rounds)
     assert all(played.fed_loss is None for played in rounds)
-    restored(player)
+    saved_and_restored(player)
     assert any(played.update for played in play(player, [0.5] * 60))
 
 
@@ -69,17 +52,17 @@ ABSURD = [1e308, 1e308, -1e308]
 
 
 @everyone
-def test_absurd_totals_are_clipped_and_the_state_stays_finite(make: Callable[..., KernelPlayer]) -> None:
-    player = make(3, out_of_range="clip")
+def test_absurd_totals_are_clipped_and_the_state_stays_finite(name: str) -> None:
+    player = made(name, out_of_range="clip")
     rounds = play(player, ABSURD * 20)
     assert all(0.0 <= played.fed_loss <= 1.0 for played in rounds if played.update)
-    restored(player)
+    saved_and_restored(player)
 
 
 @everyone
-def test_absurd_totals_can_be_taken_as_missing(make: Callable[..., KernelPlayer]) -> None:
-    given = play(make(3, out_of_range="void"), [0.5, 1e308, 0.25] * 40)
-    assert given == play(make(3), [0.5, None, 0.25] * 40)
+def test_absurd_totals_can_be_taken_as_missing(name: str) -> None:
+    given = play(made(name, out_of_range="void"), [0.5, 1e308, 0.25] * 40)
+    assert given == play(made(name), [0.5, None, 0.25] * 40)
 
 
 IMMEDIATE: dict[str, Callable[[int], KernelPlayer]] = {
@@ -91,66 +74,33 @@ IMMEDIATE: dict[str, Callable[[int], KernelPlayer]] = {
 
 @pytest.mark.parametrize("make", IMMEDIATE.values(), ids=IMMEDIATE.keys())
 def test_without_delay_they_are_the_base_itself(make: Callable[[int], KernelPlayer]) -> None:
-    world = losses(90, max_delay=0)
+    world = CompositeLosses(np.random.default_rng(11).random((90, 1, K)))
     plain = simulate(Naive(base(), seed=1), world, runs=2, seed=9, engine="rounds")
     found = simulate(make(1), world, runs=2, seed=9, engine="rounds")
     assert np.array_equal(found.regrets, plain.regrets)
 
 
+def dyn_lin_ucb(**settings: Any) -> rivals.DynLinUCB:
+    return rivals.DynLinUCB(2, **{"horizon": 9, "spectral_radius": 0.5} | settings)
+
+
 BAD: list[tuple[Callable[[], object], str]] = [
-    (lambda: rivals.FixedBlock(base(), max_delay=-1), "max_delay must be at least 0, but got -1"),
-    (
-        lambda: rivals.FixedBlock(base(), max_delay=1, direction="up"),
-        "direction must be one of 'minimize', 'maximize', but got 'up'",
-    ),
-    (
-        lambda: rivals.FixedBlock.tuned(n_arms=2, max_delay=1, horizon=9, base="ucb"),
-        "base must be one of 'tsallis', 'exp3', but got 'ucb'",
-    ),
+    (lambda: rivals.FixedBlock.tuned(2, max_delay=1, horizon=9, base="ucb"), "one of 'tsallis', 'exp3', but got 'ucb'"),
     (lambda: rivals.MiniBatch(base(), block_length=0), "block_length must be at least 1, but got 0"),
     (lambda: rivals.MiniBatch.tuned(n_arms=2, horizon=0), "horizon must be at least 1, but got 0"),
     (lambda: rivals.Blinded(base(), max_delay=2), "max_delay must be at most 1, but got 2"),
-    (
-        lambda: rivals.CLW2018(base(), max_delay=1, update_probability=0.0),
-        "update_probability must be greater than 0, but got 0.0",
-    ),
-    (lambda: rivals.CLW2018.tuned(n_arms=1, max_delay=1, horizon=9), "n_arms must be at least 2, but got 1"),
+    (lambda: rivals.CLW2018(base(), max_delay=1, update_probability=0.0), "update_probability must be greater than 0"),
     (lambda: rivals.BlockUCB(1, max_delay=1), "n_arms must be at least 2, but got 1"),
     (lambda: rivals.BlockUCB(2, max_delay=1, width=-0.5), "width must be at least 0, but got -0.5"),
     (lambda: rivals.ARSUCB(2, growth=-1.0), "growth must be at least 0, but got -1.0"),
     (lambda: rivals.ARSExp3(2, step=0.0), "step must be greater than 0, but got 0.0"),
-    (
-        lambda: rivals.ARSExp3(2, low=-1.0).regret_bound(10, 1),
-        "low must be at least 0 for the bound to hold, but got -1.0",
-    ),
-    (
-        lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=1.0),
-        "spectral_radius must be less than 1, but got 1.0",
-    ),
-    (
-        lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=0.5, ridge=0.0),
-        "ridge must be greater than 0, but got 0.0",
-    ),
-    (
-        lambda: rivals.DynLinUCB(2, horizon=9, spectral_radius=0.5, features=[[1.0], [2.0], [3.0]]),
-        "features must have shape (2, p), but got shape (3, 1)",
-    ),
-    (
-        lambda: find("DynLinUCB").build(Problem(2, 1, 9), system="advertising"),
-        "n_arms must be 6 for the system 'advertising', but got 2",
-    ),
-    (
-        lambda: rivals.LinearComposite(base(), coefficients=[0.0, 0.0]),
-        "coefficients must not all be 0, but got [0.0, 0.0]",
-    ),
-    (
-        lambda: rivals.LinearComposite(base(), coefficients=[[1.0]]),
-        "coefficients must have shape (d+1,), but got shape (1, 1)",
-    ),
-    (
-        lambda: rivals.LinearComposite(base(), coefficients=[1.0], low=1.0),
-        "low must be less than high, but got low=1.0 and high=1.0",
-    ),
+    (lambda: rivals.ARSExp3(2, low=-1.0).regret_bound(10, 1), "low must be at least 0 for the bound to hold"),
+    (lambda: dyn_lin_ucb(spectral_radius=1.0), "spectral_radius must be less than 1, but got 1.0"),
+    (lambda: dyn_lin_ucb(ridge=0.0), "ridge must be greater than 0, but got 0.0"),
+    (lambda: dyn_lin_ucb(features=np.ones((3, 1))), "features must have shape (2, p), but got shape (3, 1)"),
+    (lambda: find("DynLinUCB").build(Problem(2, 1, 9), system="advertising"), "n_arms must be 6 for the system 'adv"),
+    (lambda: rivals.LinearComposite(base(), coefficients=[0.0]), "coefficients must not all be 0, but got [0.0]"),
+    (lambda: rivals.LinearComposite(base(), coefficients=[[1.0]]), "coefficients must have shape (d+1,), but got"),
 ]
 
 
@@ -158,4 +108,4 @@ BAD: list[tuple[Callable[[], object], str]] = [
 def test_bad_arguments_are_named(make: Callable[[], object], message: str) -> None:
     with pytest.raises(AftereffectError) as error:
         make()
-    assert str(error.value) == message
+    assert message in str(error.value)

