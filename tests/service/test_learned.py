@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import aftereffect as ae
+from aftereffect.service import words
+from aftereffect.service.cli import output
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Pause, Resume, Tell
 from aftereffect.service.messages import Learned
@@ -136,6 +138,12 @@ def test_a_model_finds_the_best_arm_without_being_told_how_long_effects_last(sto
     assert found.sentences[0].startswith("b brings most (probability ")
     assert not any("carry-over" in sentence for sentence in found.sentences)
     assert view.plays["b"] == max(view.plays.values())
+    lines = output.status(view, found)
+    place = lines.index("arm  best with probability  plays")
+    best = {each.arm: words.probability(each.best) for each in found.arms}
+    assert [line.split()[:2] for line in lines[place + 1 : place + 4]] == [[arm, best[arm]] for arm in ARMS]
+    assert f"(probability {best['b']})" in " ".join(lines)
+    assert "probability" not in store.rounds(hand.id)["items"][-1]["why"]
     assert found.gain is not None
     truth = sum(view.plays[arm] * (hand.effects[arm] - 7.0 / 3.0) for arm in ARMS)
     assert found.gain[1] < truth < found.gain[2]

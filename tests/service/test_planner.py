@@ -220,6 +220,7 @@ def test_a_plan_begins_with_a_forecast_in_the_units_of_the_totals() -> None:
     same = ae.plan(n_arms=2, rounds=60, max_delay=1, gap=50.0, noise=20.0, player="advised")
     assert same.model is not None
     assert (found.player, found.test, found.model) == (same.player.gain, same.test.gain, same.model.gain)
+    assert found.test_winner == same.test.winner
     assert found.sentences == same.sentences("day")
 
 
@@ -227,8 +228,8 @@ def test_without_a_horizon_the_forecast_is_that_of_a_year_and_speaks_of_weeks() 
     found = planned({"n_arms": 2, "carry_over": {"half_life": "1 week"}, "round_length": 7}).forecast
     assert found is not None
     assert found.rounds == 52
-    assert "Over 52 weeks" in found.sentences[-2]
-    assert "half of an effect has arrived after 1 week." in found.sentences[-1]
+    assert "Over 52 weeks" in found.sentences[-3]
+    assert "half of an effect has arrived after 1 week." in found.sentences[-2]
 
 
 def test_settings_too_large_to_simulate_have_no_forecast() -> None:

@@ -18,6 +18,7 @@ from tests.service.server import command
 
 from aftereffect.service.config import Config
 from aftereffect.service.experiment.commands import Ask, Pause, Tell
+from aftereffect.service.local import Local
 from aftereffect.service.reminders import ATTEMPTS, Reminders
 from aftereffect.service.store.store import Store
 
@@ -107,7 +108,7 @@ def test_a_round_that_waits_is_told_once_and_signed(sqlite_url, receiver, caplog
         assert reminders.look() == 0
         # A corrected experiment goes on reminding.
         new = store.correct(one, {"high": 20}).id
-        assert [(each["webhook"], each["after"]) for each in store.reminders(new)] == [("sales", 0.5)]
+        assert [(each.webhook, each.after) for each in store.reminders(new)] == [("sales", 0.5)]
 
 
 def test_every_morning_says_what_to_play_and_what_is_overdue(sqlite_url, receiver):
@@ -166,7 +167,10 @@ def test_a_call_that_fails_is_repeated_and_then_given_up(sqlite_url, receiver):
         assert calls == [1, 0, 1, 0, 1, 0]
         assert [path for path, _, _ in receiver.got] == ["/hook"] * 3
         [known] = store.reminders(one)
-        assert (known["outcome"], known["attempts"], known["next_at"]) == ("sent", 3, None)
+        assert (known.outcome, known.attempts, known.next_at) == ("sent", 3, None)
+        shown = Local(store).reminder(one)
+        assert (shown.webhook, shown.round, shown.outcome) == ("sales", 1, "sent")
+        assert shown.data.keys() == type(shown).model_fields.keys()
         store.perform(one, Tell(1, 2.0))
         receiver.statuses = [500] * 99
         days = [f"2026-03-{day:02}T12:00" for day in range(4, 20)]
@@ -174,7 +178,7 @@ def test_a_call_that_fails_is_repeated_and_then_given_up(sqlite_url, receiver):
         for moment in days:
             at(store, moment)
             total += reminders.look()
-        assert (total, store.reminders(one)[0]["outcome"]) == (ATTEMPTS, "failed: status 500")
+        assert (total, store.reminders(one)[0].outcome) == (ATTEMPTS, "failed: status 500")
 
 
 def test_an_address_that_is_not_allowed_is_never_called(sqlite_url, receiver):
@@ -184,7 +188,7 @@ def test_an_address_that_is_not_allowed_is_never_called(sqlite_url, receiver):
         other = Config(webhooks=f"ops=http://127.0.0.1:{receiver.server_port}/hook", webhook_secret=SECRET)
         Reminders(store, other).look()
         assert receiver.got == []
-        assert store.reminders(one)[0]["outcome"] == "failed: the operator does not allow this webhook"
+        assert store.reminders(one)[0].outcome == "failed: the operator does not allow this webhook"
 
 
 def test_a_receiver_that_is_gone_is_a_failure_like_any_other(sqlite_url):
@@ -193,7 +197,7 @@ def test_a_receiver_that_is_gone_is_a_failure_like_any_other(sqlite_url):
         at(store, "2026-03-04T06:00")
         config = Config(webhooks="sales=http://127.0.0.1:9/x", webhook_secret=SECRET)
         assert Reminders(store, config).look() == 1
-        assert store.reminders(one)[0]["outcome"] == "failed: ConnectError"
+        assert store.reminders(one)[0].outcome == "failed: ConnectError"
 
 
 def test_a_receiver_that_never_answers_delays_neither_others_nor_the_end(sqlite_url, receiver, monkeypatch):
@@ -207,7 +211,7 @@ def test_a_receiver_that_never_answers_delays_neither_others_nor_the_end(sqlite_
         config = Config(webhooks=webhooks, webhook_secret=SECRET)
         reminders = Reminders(store, config)
         assert reminders.look() == 2
-        assert [store.reminders(one)[0]["outcome"] for one in many] == ["failed: ReadTimeout", None, None, "sent"]
+        assert [store.reminders(one)[0].outcome for one in many] == ["failed: ReadTimeout", None, None, "sent"]
         reminders.stop()
         assert reminders.look() == 0
 
@@ -228,7 +232,7 @@ def test_an_answer_without_end_is_not_read(sqlite_url):
         thread.start()
         webhooks = {"sales": f"http://127.0.0.1:{listener.getsockname()[1]}"}
         assert Reminders(store, Config(webhooks=webhooks, webhook_secret=SECRET)).look() == 1
-        assert store.reminders(one)[0]["outcome"] == "sent"
+        assert store.reminders(one)[0].outcome == "sent"
         thread.join(10.0)
         assert not thread.is_alive()
 
@@ -239,7 +243,7 @@ def test_a_host_name_that_is_too_long_is_a_failure_like_any_other(sqlite_url):
         at(store, "2026-03-03T12:00")
         config = Config(webhooks={"sales": f"http://{'a' * 70}.example"}, webhook_secret=SECRET)
         assert Reminders(store, config).look() == 1
-        assert store.reminders(one)[0]["outcome"].startswith("failed: ")
+        assert store.reminders(one)[0].outcome.startswith("failed: ")
 
 
 def test_a_round_at_the_end_of_the_calendar_is_never_due(sqlite_url, receiver):
@@ -257,8 +261,9 @@ def test_two_servers_call_once(store, receiver):
     one = made(store)
     at(store, "2026-03-03T12:00")
     [known] = store.reminders(one)
-    assert store.change_reminder(known, round=1, attempts=1)
-    assert not store.change_reminder(known, round=1, attempts=1)
+    claim = known._replace(round=1, attempts=1)
+    assert store.change_reminder(known, claim)
+    assert not store.change_reminder(known, claim)
 
 
 def test_the_thread_looks_by_itself_and_stops(sqlite_url, receiver):

@@ -113,7 +113,7 @@ def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> Non
     assert made.prior.means == pytest.approx({"b": known["b"], "c": known["c"], "d": known["c"]}, rel=1e-9)
     assert made.seed != ended.seed
     assert not made.guarantee.void
-    assert [each["webhook"] for each in store.reminders(made.id)] == ["sales"]
+    assert [each.webhook for each in store.reminders(made.id)] == ["sales"]
     played(store, made.id)
     again = store.continue_with(made.id, retire=["d"], changes={"name": "Last", "high": 20})
     assert (again.name, again.arms, again.high) == ("Last", ["b", "c"], 20.0)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -228,6 +229,16 @@ def test_a_panel_of_one_is_the_player_alone() -> None:
     assert alone.certificate() == panel.certificate()
 
 
+def test_the_slowest_call_is_not_one_that_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = iter([2.0, 0.01, 0.03, 0.02, *[0.0] * 100])
+    monkeypatch.setattr(Counter, "hear", lambda *_: time.sleep(next(slow) / 10.0))
+    player: Any = ae.default_player(n_arms=2, max_delay=1, adviser=Counter(), seed=8)
+    for _ in range(4):
+        player.ask()
+        player.tell(0.5)
+    assert 0.003 <= player.advice.slowest < 0.1
+
+
 def test_missing_void_and_amended_totals_are_heard_as_they_are_used() -> None:
     adviser = Counter()
     player: Any = ae.default_player(n_arms=2, max_delay=1, adviser=adviser, out_of_range="void", seed=8)
@@ -363,6 +374,7 @@ def test_the_model_finds_the_best_arm_in_the_opening() -> None:
     assert np.mean(arms[45:]) < 0.1
     assert np.mean(units[45:]) < 0.1
     assert f"chooses the arms of {player.opening - 90} more rounds itself" in str(player.advice)
+    assert player.certificate().terms["advice"] == panel.certificate().terms["advice"] == 0.0
     given = {"max_delay": 2, "adviser": "lags"}
     assert AdvisedWrapper(ae.MatchedTsallis(2), coins=[0, 1] * 50, **given).opening == 0
     assert ae.default_player(2, prior=ae.Prior([0.2, 0.4], updates=5), **given).opening == 0  # type: ignore[attr-defined]

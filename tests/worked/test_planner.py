@@ -12,13 +12,16 @@ from aftereffect.engines.planner import Forecast, Option, Setting
 SETTING = Setting(n_arms=3, rounds=40, n_units=1, max_delay=4, half_life=1.5, gap=10.0, noise=5.0)
 
 
-@pytest.mark.parametrize(("n_units", "hold"), [(1, 1), (1, 4), (5, 3)])
-def test_the_ab_test_is_the_one_that_simulate_plays(n_units: int, hold: int) -> None:
+@pytest.mark.parametrize(
+    ("n_units", "hold", "how"),
+    [(1, 1, {}), (1, 4, {}), (5, 3, {}), (1, 3, {"order": "random", "winner": "lags"})],
+)
+def test_the_ab_test_is_the_one_that_simulate_plays(n_units: int, hold: int, how: dict) -> None:
     """The pseudo-regret of a whole run, by the engine, against the test alone, by the planner."""
     setting = SETTING._replace(n_units=n_units)
     (units,) = setting.worlds(1)
-    gained = planner._test_gain(setting, units, 12, hold)
-    player: object = ae.rivals.ABTest(3, test_rounds=12, hold=hold, **planner._told(units[0]))
+    gained = planner._test_gain(setting, units, 0, 12, hold, how.get("winner", "means"))
+    player: object = ae.rivals.ABTest(3, test_rounds=12, hold=hold, seed=0, **how, **planner._told(units[0]))
     if n_units > 1:
         player = ae.Panel(player, n_units=n_units)
     found = ae.simulate(player, units[0], runs=1, seed=0, progress=False)
@@ -57,6 +60,15 @@ def test_an_ab_test_is_recommended_where_it_is_better() -> None:
     assert str(found).startswith(f"Run an A/B test of {found.test.test_rounds} rounds instead: ")
 
 
+def test_with_many_units_a_test_judged_by_lags_is_the_better_one_and_the_words_say_how_it_is_run() -> None:
+    found = ae.plan(n_arms=2, rounds=40, n_units=20, max_delay=9)
+    assert found.test.winner == "lags"
+    assert found.sentences("day")[-1].startswith("The A/B test draws an arm for every 3 days, and the lag model names")
+    short = ae.plan(n_arms=2, rounds=60, max_delay=0, noise=0.01)
+    assert short.test.winner == "means"
+    assert short.sentences()[-1] == "The A/B test gives arms equal turns, and compares mean totals."
+
+
 def test_without_carry_over_many_rounds_make_the_default_player_worth_while() -> None:
     long = ae.plan(n_arms=2, rounds=2_000, max_delay=0, player="advised")
     assert long.worthwhile
@@ -81,7 +93,8 @@ SIGNS = np.array([[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0]])
 def made(player: float, test: float, spread: float = 0.0, most: float = 100.0, **more: object) -> Forecast:
     """Gains in four worlds, with spreads of their own."""
     own, other = player + spread * SIGNS[0], test + spread * SIGNS[1]
-    return Forecast(SETTING, most, Option("the player", own, most), Option("an A/B test", other, most, 12), 4, **more)
+    tested = Option("an A/B test", other, most, 12, "means")
+    return Forecast(SETTING, most, Option("the player", own, most), tested, 4, **more)
 
 
 def test_the_test_must_be_better_by_more_than_chance() -> None:

@@ -5,7 +5,7 @@ which one to take, what it is expected to bring, and how many rounds or units wo
 
     gain over an equal split, in the units of the totals, summed over rounds and units
     equal split      0            every arm equally often
-    A/B test         `test`       every arm equally often for some rounds, then the arm with the best mean for good
+    A/B test         `test`       all arms for some rounds, then the winner for good: by means, or by the lag model
     player           `player`     such as `LagPlayer`
     best arm         `most`       what would be gained by knowing the best arm from the start
 """
@@ -36,6 +36,8 @@ MOST_WORLDS, FEWEST = 24, 8
 """How many worlds are simulated, fewer if they are large."""
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """The lengths of A/B tests, as shares of the rounds."""
+HOLD = 3
+"""For how many rounds an arm is held in a test whose winner the lag model names."""
 WORTH = 0.5
 """A player is worth while if it brings this share of what knowing the best arm would, and not less than an A/B test."""
 LONGEST, LARGEST, MOST_ARMS = 10_000, 60_000, 50
@@ -101,13 +103,14 @@ PLAYERS: dict[str, tuple[str, Callable[[Setting, Losses], Any]]] = {
 class Option(NamedTuple):
     """A way to choose arms. gains: what it brings over an equal split, in each world; most: what the best arm would.
 
-    test_rounds: how long the A/B test lasts; None for a player.
+    test_rounds, winner: how long an A/B test lasts, and how its winner is named, "means" or "lags"; None for a player.
     """
 
     name: str
     gains: FloatArray
     most: float
     test_rounds: int | None = None
+    winner: str | None = None
 
     @property
     def gain(self) -> float:
@@ -139,9 +142,9 @@ class Forecast:
     """What to expect of a setting.
 
     most: what knowing the best arm would bring over an equal split. player, test: the option of the player, and that of
-    the A/B test of the best length. model: that of the lag model; None if it is the player. worlds: how many were
-    simulated. enough_rounds, enough_units: how many would make a player worth while, None if none of those simulated
-    do; tried: the setting that was simulated last.
+    the better A/B test of the best length. model: that of the lag model; None if it is the player. worlds: how many
+    were simulated. enough_rounds, enough_units: how many would make a player worth while, None if none of those
+    simulated do; tried: the setting that was simulated last.
 
     >>> forecast = plan(n_arms=2, rounds=20, max_delay=0, noise=0.0)
     >>> round(forecast.most, 9)                      # 0.2 a round, half of which an equal split has too
@@ -207,6 +210,9 @@ class Forecast:
             f"{amount(setting.gap, 3)} more than one of the next, the noise of a total has a standard deviation of "
             f"{amount(setting.noise, 3)}, and "
             + (f"half of an effect has arrived after {half}." if setting.max_delay else "effects arrive at once."),
+            "The A/B test gives arms equal turns, and compares mean totals."
+            if self.test.winner == "means"
+            else f"The A/B test draws an arm for every {counted(HOLD, round)}, and the lag model names its winner.",
         ]
 
     def _enough(self, round: str) -> list[str]:
@@ -238,8 +244,8 @@ def plan(
 ) -> Forecast:
     """Return what to expect of a player over so many rounds, against an equal split and the best A/B test.
 
-    The A/B test gives the arms equal turns and then keeps the best mean, for the best of four lengths. One whose winner
-    the lag model names can do better: `rivals.ABTest(..., order="random", winner="lags")`.
+    The A/B test is the better one of two, with the best of four lengths: arms in equal turns, and then the best mean;
+    or `rivals.ABTest(..., hold=3, order="random", winner="lags")`, whose winner the lag model names.
 
     n_arms: K. rounds: T. n_units: M, the units that play in parallel and learn together.
     max_delay: d, how many rounds after its own an effect can still arrive.
@@ -269,7 +275,7 @@ def plan(
     worlds = setting.worlds()
     found = _compared(setting, worlds, player)
     if player != "model":
-        found = replace(found, model=_compared(setting, worlds, "model").player)
+        found = replace(found, model=_played(setting, worlds, "model", found.most))
     if found.worthwhile:
         return found
     other = "model" if found.better is found.model else player
@@ -303,17 +309,21 @@ def _first_worth(player: str, settings: Iterable[Setting]) -> tuple[Setting | No
 
 def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str) -> Forecast:
     """Return the forecast of a player, without what would make it worth while."""
+    most = float(np.mean([setting.rounds * _ahead(setting, units).max() for units in worlds]))
+    lengths = sorted({max(setting.n_arms, math.ceil(share * setting.rounds)) for share in SHARES})
+    tests = {(n, hold, "means") for n in lengths for hold in (1, math.ceil(n / setting.n_arms))}
+    tried = sorted(tests | {(n, HOLD, "lags") for n in lengths})
+    table = np.array([[_test_gain(setting, units, i, *each) for i, units in enumerate(worlds)] for each in tried])
+    rounds, _, winner = tried[int(table.sum(axis=1).argmax())]
+    test = Option("an A/B test", chosen_elsewhere(table), most, rounds, winner)
+    return Forecast(setting, most, _played(setting, worlds, player, most), test, len(worlds))
+
+
+def _played(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str, most: float) -> Option:
+    """Return what a player brings in these worlds."""
     name, build = PLAYERS[player]
-    most = np.array([setting.rounds * _ahead(setting, units).max() for units in worlds])
     gains = np.array([_player_gain(setting, build, units, i) for i, units in enumerate(worlds)])
-    tests, lengths = [], []
-    for n in sorted({max(setting.n_arms, math.ceil(share * setting.rounds)) for share in SHARES}):
-        for hold in sorted({1, math.ceil(n / setting.n_arms)}):
-            tests.append([_test_gain(setting, units, n, hold) for units in worlds])
-            lengths.append(n)
-    table, mean = np.array(tests), float(most.mean())
-    test = Option("an A/B test", chosen_elsewhere(table), mean, lengths[int(table.sum(axis=1).argmax())])
-    return Forecast(setting, mean, Option(name, gains, mean), test, len(worlds))
+    return Option(name, gains, most)
 
 
 def chosen_elsewhere(table: FloatArray) -> FloatArray:
@@ -344,9 +354,13 @@ def _player_gain(setting: Setting, build: Callable[[Setting, Losses], Any], unit
     return float(setting.rounds * ahead.max() - lost)
 
 
-def _test_gain(setting: Setting, units: Sequence[Losses], test_rounds: int, hold: int) -> float:
+def _test_gain(
+    setting: Setting, units: Sequence[Losses], seed: int, test_rounds: int, hold: int, winner: str
+) -> float:
     """Return what an A/B test gains over an equal split in one world: only the test itself is played."""
-    test = ABTest(setting.n_arms, test_rounds=test_rounds, hold=hold, **_told(units[0]))
+    how: dict[str, Any] = {"hold": hold, "winner": winner, "max_lag": max(setting.max_delay, 14), "seed": seed}
+    how["order"] = "random" if winner == "lags" else "turns"
+    test = ABTest(setting.n_arms, test_rounds=test_rounds, **how, **_told(units[0]))
     panel, streams = Panel(test, n_units=len(units)), [each.stream() for each in units]
     ahead, gain = _ahead(setting, units), 0.0
     for _ in range(test_rounds):

@@ -110,7 +110,7 @@ RULES = {
     "string_too_short": "must have {min_length} or more characters",
     "string_too_long": "must have at most {max_length} characters",
     "int_type": "must be an int",
-    "int_parsing": "must be an integer",
+    "int_parsing": "must be an int",
     "float_type": "must be a finite number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
@@ -185,7 +185,7 @@ def sentence(first: Mapping[str, Any], kind: type[BaseModel] = BaseModel, what: 
     ...     Person(age="old")
     ... except ValidationError as error:
     ...     sentence(error.errors()[0])
-    "age must be an integer, but got 'old'"
+    "age must be an int, but got 'old'"
     """
     where, context, value = first["loc"], first.get("ctx", {}), first["input"]
     name = _place(where) or what

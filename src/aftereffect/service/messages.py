@@ -347,9 +347,10 @@ class ManyReports(Reply):
 class Forecast(Reply):
     """What a simulation expects of settings: gains over an equal split, in the units of the totals.
 
-    most: what knowing the best arm would bring. player, test: what the player and the A/B test of the best length
-    would; model: what the lag model would, None if it is the player. enough_rounds, enough_units: how many would make a
-    player worth while, None if one is, or if none of those simulated do.
+    most: what knowing the best arm would bring. player, test: what the player and the better A/B test of the best
+    length would; test_winner: whether that compares mean totals, or lets the lag model name the winner. model: what the
+    lag model would bring, None if it is the player. enough_rounds, enough_units: how many would make a player worth
+    while, None if one is, or if none of those simulated do.
     """
 
     recommended: Literal["player", "test", "model"]
@@ -361,6 +362,7 @@ class Forecast(Reply):
     player: float
     test: float
     test_rounds: int
+    test_winner: Literal["means", "lags"]
     model: float | None
     enough_rounds: int | None
     enough_units: int | None

@@ -316,8 +316,11 @@ def reminder(store: "Store", id: str) -> messages.Reminder:
 
 
 def _reminder(store: "Store", id: str) -> messages.Reminder:
-    known: Mapping[str, Any] = next(iter(store.reminders(id)), {"experiment": id, "webhook": None})
-    return messages.Reminder(**known, webhooks=list(store.webhooks))
+    allowed, known = list(store.webhooks), next(iter(store.reminders(id)), None)
+    if known is None:
+        return messages.Reminder(experiment=id, webhook=None, webhooks=allowed)
+    said = {name: getattr(known, name) for name in ("webhook", "after", "round", "outcome", "outcome_at")}
+    return messages.Reminder(experiment=id, **said, webhooks=allowed)
 
 
 @operation("POST", "/v1/plan", messages.Plan, "read", pool="long_reads")

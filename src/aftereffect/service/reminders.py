@@ -17,7 +17,6 @@ import json
 import logging
 import math
 import threading
-from typing import Any
 
 import httpx
 
@@ -26,6 +25,7 @@ from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask
 from aftereffect.service.messages import Due, Overview, Turn
 from aftereffect.service.store.store import Store
+from aftereffect.service.store.webhooks import StoredReminder
 
 LOGGER = logging.getLogger("aftereffect.service")
 ATTEMPTS = 6
@@ -101,48 +101,48 @@ class Reminders:
         for reminder in self._store.reminders():
             if self._stopped.is_set():
                 break
-            if reminder["webhook"] in silent:
+            if reminder.webhook in silent:
                 continue
-            if reminder["next_at"] is not None and now < datetime.datetime.fromisoformat(reminder["next_at"]):
+            if reminder.next_at is not None and now < datetime.datetime.fromisoformat(reminder.next_at):
                 continue
             try:
-                view = self._store.experiment(reminder["experiment"])
+                view = self._store.experiment(reminder.experiment)
             except Refused as refused:
-                facts = {"experiment": reminder["experiment"], "outcome": refused.detail}
+                facts = {"experiment": reminder.experiment, "outcome": refused.detail}
                 LOGGER.warning("reminder", extra={"facts": facts})
                 continue
             due = view.due
-            late = -1.0 if due is None else _lateness(view, due, now) - reminder["after"] / view.round_length
+            late = -1.0 if due is None else _lateness(view, due, now) - reminder.after / view.round_length
             if due is None or late < 0.0:
                 continue
             # What to play is said in every round of the calendar, also while an earlier one waits.
-            round_ = due.round + (math.floor(late) if reminder["after"] < 0.0 and due.date else 0)
-            if reminder["round"] != round_ or reminder["next_at"] is not None:
+            round_ = due.round + (math.floor(late) if reminder.after < 0.0 and due.date else 0)
+            if reminder.round != round_ or reminder.next_at is not None:
                 outcome = self._remind(reminder, view, due, round_, now)
                 calls += outcome is not None
                 if outcome is not None and outcome.endswith("Timeout"):
-                    silent.add(reminder["webhook"])
+                    silent.add(reminder.webhook)
         return calls
 
     def _remind(
-        self, reminder: dict[str, Any], view: Overview, due: Due, round_: int, now: datetime.datetime
+        self, reminder: StoredReminder, view: Overview, due: Due, round_: int, now: datetime.datetime
     ) -> str | None:
         """Call a webhook, and return the outcome; None if another server calls it."""
-        attempts = 1 + (reminder["attempts"] if reminder["round"] == round_ else 0)
+        attempts = 1 + (reminder.attempts if reminder.round == round_ else 0)
         # Written first: if this process ends now, the call is repeated later, and no other server makes it meanwhile.
         later = now + datetime.timedelta(seconds=FIRST_WAIT * 4.0 ** (attempts - 1))
-        claim = {"round": round_, "attempts": attempts, "next_at": _text(later)}
-        if not self._store.change_reminder(reminder, **claim):
+        claim = reminder._replace(round=round_, attempts=attempts, next_at=_text(later))
+        if not self._store.change_reminder(reminder, claim):
             return None
         # What to play is known once the round is open.
-        opened = reminder["after"] < 0.0 or view.open_round is not None
+        opened = reminder.after < 0.0 or view.open_round is not None
         turn = Turn.read(self._store.perform(view.id, Ask())) if opened else None
         text = words(view, due, now, turn)
-        outcome = self._call(reminder["webhook"], f"{view.id}.{round_}", text, now)
+        outcome = self._call(reminder.webhook, f"{view.id}.{round_}", text, now)
         over = outcome == "sent" or attempts >= ATTEMPTS
-        fields = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": _text(now)}
-        self._store.change_reminder(reminder | claim, **fields)
-        facts = {"experiment": view.id, "round": round_, "webhook": reminder["webhook"], "attempt": attempts}
+        called = claim._replace(next_at=None if over else claim.next_at, outcome=outcome, outcome_at=_text(now))
+        self._store.change_reminder(claim, called)
+        facts = {"experiment": view.id, "round": round_, "webhook": reminder.webhook, "attempt": attempts}
         level = logging.INFO if outcome == "sent" else logging.WARNING
         LOGGER.log(level, "reminder", extra={"facts": facts | {"outcome": outcome}})
         return outcome

@@ -45,7 +45,7 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
             still = "effects of a substitute still arrive, so this total is recorded but not learned from"
             return f"{arm}, {here}: {still}."
     if settings.player == "model":
-        return f"{arm} is played; the model says that it is the best arm with probability {row['probability']:.0%}."
+        return f"{arm} is played: the model tries the arms that may be the best, the likeliest most often."
     drawn = f"{arm} was drawn with probability {row['probability']:.3f}"
     if d == 0:
         return f"{drawn}; effects do not linger, so every round counts."

@@ -137,7 +137,7 @@ def columns(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     lines = [""] * (len(rows) + 1)
     for cells in zip(heading, *rows, strict=True):
         width = max(len(cell) for cell in cells)
-        right = len(cells) > 1 and all(cell and not cell.strip("0123456789.,%+-") for cell in cells[1:])
+        right = len(cells) > 1 and all(cell and not cell.strip("0123456789.,%+-<>") for cell in cells[1:])
         lines = [f"{line}  {cell:{'>' if right else '<'}{width}}" for line, cell in zip(lines, cells, strict=True)]
     return [line[2:].rstrip() for line in lines]
 
@@ -239,12 +239,15 @@ def status(view: messages.Overview, learned: messages.Learned) -> list[str]:
     """Return the lines of `status`: what it waits for, what is known of the arms, counts, alarms, guarantee."""
     waits = words.waiting(view, datetime.now(UTC).isoformat()).words
     promise = view.guarantee
-    rows = [[arm, f"{100 * view.probabilities[arm]:.1f}%", str(view.plays[arm])] for arm in view.arms]
+    # What a model says of the best arm is said by all totals, not by those when an arm was last chosen.
+    best = {each.arm: each.best for each in learned.arms} if view.player == "model" else {}
+    shares = view.probabilities | best
+    rows = [[arm, words.probability(shares[arm]), str(view.plays[arm])] for arm in view.arms]
     others = [f"{n} {word.replace('_', ' ')}" for word, n in view.counts.items() if n and word != "reports"]
     return [
         f"{view.name} ({view.id}): {view.state}, round {view.round}, {counted(view.updates, 'update')}",
         *([] if view.state == "finished" else [f"It waits for {waits}."]),
-        *columns(["arm", "probability", "plays"], rows),
+        *columns(["arm", "best with probability" if best else "probability", "plays"], rows),
         f"Reports: {', '.join([str(view.counts['reports']), *others])}",
         *([f"Away: {', '.join(view.away)}"] if view.away else []),
         *(f"Attention: {alarm}" for alarm in view.alarms),

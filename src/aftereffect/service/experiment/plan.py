@@ -89,6 +89,7 @@ def forecast(design: Design, gap: float | None = None, noise: float | None = Non
         player=found.player.gain,
         test=found.test.gain,
         test_rounds=found.test.test_rounds or 0,
+        test_winner="lags" if found.test.winner == "lags" else "means",
         model=None if found.model is None else found.model.gain,
         enough_rounds=found.enough_rounds,
         enough_units=found.enough_units,

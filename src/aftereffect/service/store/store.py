@@ -23,6 +23,7 @@ from aftereffect.service.messages import MOST_COMPARED, Comparison, Fields, Lear
 from aftereffect.service.settings import ExperimentSettings, checked_settings, continued, corrected
 from aftereffect.service.store import backup, export, keys, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
+from aftereffect.service.store.webhooks import StoredReminder
 from aftereffect.service.store.writer import Action, Answer, Creation, Health, Item, Job, Once, Work, Writer, trial
 
 MOST_LEARNED = 1_024
@@ -263,9 +264,9 @@ class Store:
         """Set the reminder of an experiment: which webhook to call so many days after a round; None for none."""
         self.perform("", Work(partial(webhooks.change, identity=id, webhook=webhook, after=after)))
 
-    def change_reminder(self, known: Mapping[str, Any], **fields: Any) -> bool:
+    def change_reminder(self, known: StoredReminder, now: StoredReminder) -> bool:
         """Change a reminder, unless it is no longer as known; return whether it was changed."""
-        return bool(self.perform("", Work(partial(webhooks.attempt, known=known, fields=fields)))["claimed"])
+        return bool(self.perform("", Work(partial(webhooks.attempt, known=known, now=now)))["claimed"])
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
         """Return the scopes of a token, None if it is unknown or revoked."""

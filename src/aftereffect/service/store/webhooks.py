@@ -3,12 +3,10 @@
 Reminders are no part of the log, because nothing that is decided or recorded depends on them.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, insert, literal, select, update
 
-from aftereffect.service.messages import Fields
 from aftereffect.service.store import schema
 from aftereffect.service.store.event_log import find
 from aftereffect.service.store.reads import NUMBER
@@ -18,12 +16,25 @@ _fields = [column for column in schema.reminders.columns if column.name != "expe
 _all = select(schema.experiments.c.id.label("experiment"), *_fields).join_from(schema.experiments, schema.reminders)
 
 
-def listed(connection: Connection, identity: str | None = None) -> list[Fields]:
+class StoredReminder(NamedTuple):
+    """The reminder of an experiment, with the fields of `schema.reminders`."""
+
+    experiment: str
+    webhook: str
+    after: float
+    round: int
+    attempts: int
+    next_at: str | None
+    outcome: str | None
+    outcome_at: str | None
+
+
+def listed(connection: Connection, identity: str | None = None) -> list[StoredReminder]:
     """Return the reminders of all experiments, or of one."""
     query = _all.order_by(_reminders.experiment)
     if identity is not None:
         query = query.where(_reminders.experiment == find(connection, identity, NUMBER).number)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return [StoredReminder(*row) for row in connection.execute(query)]
 
 
 def change(connection: Connection, identity: str, webhook: str | None, after: float) -> dict[str, bool]:
@@ -43,9 +54,10 @@ def inherit(connection: Connection, source: int, number: int) -> None:
     connection.execute(insert(schema.reminders).from_select(names, query.where(_reminders.experiment == source)))
 
 
-def attempt(connection: Connection, known: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, bool]:
+def attempt(connection: Connection, known: StoredReminder, now: StoredReminder) -> dict[str, bool]:
     """Change a reminder unless another process has changed it since it was read; return whether it was "claimed"."""
-    number = find(connection, known["experiment"], NUMBER).number
-    same = [_reminders[name] == known[name] for name in ("webhook", "after", "round", "attempts")]
-    query = update(schema.reminders).where(_reminders.experiment == number, *same).values(**fields)
-    return {"claimed": connection.execute(query).rowcount == 1}
+    number = find(connection, known.experiment, NUMBER).number
+    same = [_reminders[name] == getattr(known, name) for name in ("webhook", "after", "round", "attempts")]
+    query = update(schema.reminders).where(_reminders.experiment == number, *same)
+    changed = {name: value for name, value in now._asdict().items() if name != "experiment"}
+    return {"claimed": connection.execute(query.values(**changed)).rowcount == 1}
