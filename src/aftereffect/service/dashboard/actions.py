@@ -8,13 +8,22 @@ import secrets
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Response
 
 from aftereffect.service import totals, words
 from aftereffect.service.dashboard import forms
-from aftereffect.service.dashboard.auth import Anyone, Manager, May, Open, PageRoute, Reader, player, see_other, sender
+from aftereffect.service.dashboard.auth import (
+    Manager,
+    ManagerOfPage,
+    May,
+    Open,
+    PageRoute,
+    Player,
+    see_other,
+    with_scope,
+)
 from aftereffect.service.dashboard.forms import FormFields
 from aftereffect.service.dashboard.views import design_of, exact, experiment_page, open_rows, page, path_of, problem_of
 from aftereffect.service.errors import Refused, checked
@@ -122,10 +131,10 @@ def add_action(name: str, operation: str, orders: Command | Callable[[Store, Ove
 
     orders: a command, or a function that makes the commands from the form.
     """
-    guard = sender(OPERATIONS[operation].scope)
+    guard = with_scope(OPERATIONS[operation].scope)
 
-    @router.post(f"/experiments/{{experiment_id}}/{name}", name=name, dependencies=[Depends(guard)])
-    def answer(store: Open, experiment_id: str, allowed: Anyone, form: FormFields) -> Response:
+    @router.post(f"/experiments/{{experiment_id}}/{name}", name=name)
+    def answer(store: Open, experiment_id: str, allowed: Annotated[May, Depends(guard)], form: FormFields) -> Response:
         try:
             given = orders(store, store.experiment(experiment_id), form) if callable(orders) else [("", orders)]
             told = [(field or "corrected", each.total) for field, each in given if isinstance(each, Tell | Amend)]
@@ -169,8 +178,8 @@ def reminder(store: Open, experiment_id: str, allowed: Manager, form: FormFields
     return see_other(f"{path_of(experiment_id)}?done=reminder")
 
 
-@router.post("/experiments/{experiment_id}/reports", dependencies=[Depends(player)])
-def reports(store: Open, experiment_id: str, allowed: Anyone, form: FormFields) -> Response:
+@router.post("/experiments/{experiment_id}/reports")
+def reports(store: Open, experiment_id: str, allowed: Player, form: FormFields) -> Response:
     """Report several rounds, from lines of text or from a CSV file, all or none."""
     try:
         forms.require(form, {"lines": "Totals"})
@@ -198,9 +207,7 @@ add_action("resume", "resume", commands.Resume())
 add_action("finish", "finish", commands.Finish())
 
 
-def new_page(
-    allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None
-) -> Response:
+def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refused | None = None) -> Response:
     """Return the form for a new experiment, with the values entered so far."""
     kept: dict[str, Any] = {**forms.BLANK, **form}
     if not form.get("once") or (refusal is not None and refusal.code == "conflict"):
@@ -214,10 +221,8 @@ def new_page(
 
 
 @router.get("/experiments/new")
-def new(allowed: Reader) -> Response:
+def new(allowed: ManagerOfPage) -> Response:
     """Show the form for a new experiment."""
-    if not allowed.manage:
-        raise Refused("forbidden", "the token must have the scope 'admin' to create an experiment, but does not")
     return new_page(allowed, {})
 
 
@@ -248,8 +253,6 @@ def create(store: Open, allowed: Manager, form: FormFields) -> Response:
 
 
 @router.get("/experiments/{experiment_id}/correct")
-def correct(store: Open, allowed: Reader, experiment_id: str) -> Response:
+def correct(store: Open, allowed: ManagerOfPage, experiment_id: str) -> Response:
     """Show the form for a new experiment that corrects the settings of another and inherits its rounds."""
-    if not allowed.manage:
-        raise Refused("forbidden", "the token must have the scope 'admin' to correct settings, but does not")
     return new_page(allowed, forms.filled(store.experiment(experiment_id)))

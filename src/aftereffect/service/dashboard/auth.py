@@ -100,11 +100,12 @@ def check_browser(request: Request) -> None:
         raise Refused("forbidden", "a form must be sent by a browser from a page of this service, but this one was not")
 
 
-def sender(scope: str) -> Callable[..., May]:
-    """Return the dependency for forms that require this scope."""
+def with_scope(scope: str, *, form: bool = True) -> Callable[..., May]:
+    """Return the dependency for forms, or for pages, that require this scope."""
 
     def check(request: Request, allowed: Annotated[May, Depends(may)]) -> May:
-        check_browser(request)
+        if form:
+            check_browser(request)
         reader(allowed)
         if not {"play": allowed.play, "admin": allowed.manage}[scope]:
             raise Refused("forbidden", f"the token must have the scope {scope!r}, but does not")
@@ -113,13 +114,13 @@ def sender(scope: str) -> Callable[..., May]:
     return check
 
 
-player, manager = sender("play"), sender("admin")
-
 # In a handler's parameters these come before the form, so that permissions are checked before the form is read.
 Open = Annotated[Store, Depends(store_of)]
 Anyone = Annotated[May, Depends(may)]
 Reader = Annotated[May, Depends(reader)]
-Manager = Annotated[May, Depends(manager)]
+Player = Annotated[May, Depends(with_scope("play"))]
+Manager = Annotated[May, Depends(with_scope("admin"))]
+ManagerOfPage = Annotated[May, Depends(with_scope("admin", form=False))]
 
 
 def safe_path(path: str) -> str:

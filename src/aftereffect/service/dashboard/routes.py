@@ -32,9 +32,7 @@ router.include_router(auth.router)
 
 
 @router.get("/experiments/{experiment_id}")
-def experiment(
-    store: Open, allowed: Reader, experiment_id: str, shown: Annotated[Shown, Depends()]
-) -> Response:
+def experiment(store: Open, allowed: Reader, experiment_id: str, shown: Annotated[Shown, Depends()]) -> Response:
     """Show one experiment."""
     return views.experiment_page(store, experiment_id, allowed, shown)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from fastapi import Query
 from fastapi.responses import HTMLResponse
@@ -23,7 +23,7 @@ from aftereffect.core.text import amount, counted
 from aftereffect.service import words
 from aftereffect.service.api import problems
 from aftereffect.service.errors import Corrupt, Refused, checked
-from aftereffect.service.messages import MOST_SERIES, Fields, Overview
+from aftereffect.service.messages import MOST_SERIES, Fields, Overview, State
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -42,47 +42,8 @@ CHART_ROUNDS = 2000
 COLOURS = 8
 """The number of arms with their own colour; the others are grey."""
 MOST_WARNINGS = 3
-SURE = {
-    **{"certain": "almost certainly the best", "likely": "probably the best"},
-    **{"open": "too close to call", "unknown": "too early to tell"},
-}
-"""How sure a lead is, in words."""
-STATES = {
-    **{"": "All", "draft": "Drafts", "running": "Running"},
-    **{"paused": "Paused", "finished": "Finished"},
-}
 Text = Annotated[str, Query(max_length=200)]
 Number = Annotated[int | None, Query(ge=1, le=2**53)]
-MESSAGES = {
-    "created": "The experiment is created. Open round 1 when you are ready to play.",
-    "corrected": "The corrected experiment is created. It has the rounds of the old one, which is finished.",
-    "corrected_late": "The total is corrected. It had been learned from; what was learned is corrected too.",
-    "corrected_record": "The total is corrected in the record; it had not been learned from, so nothing else changes.",
-    "drafted": "The draft is saved.",
-    "start": "The experiment is running.",
-    "missing": "The round is closed as missing; the next one is open.",
-    "pause": "The experiment is paused.",
-    "resume": "The experiment is running again.",
-    "finish": "The experiment is finished.",
-    "arms": "The change is saved.",
-    "note": "The note is saved.",
-    "reminder": "The reminder is saved.",
-}
-"""The message shown after a form. The URL has only the key, so that a link cannot put text into a page."""
-
-TERMS = {
-    "ends": "First and last rounds",
-    "drift": "Probabilities that changed while effects were pending",
-    "first rate": "Initial learning rate",
-    "penalty": "Growth of the learning rate",
-    "cost": "Variance of the estimates",
-    "open stretch": "Observed, not yet learned from",
-    "late effects": "Effects that arrive later than the carry-over",
-    "missing": "Reports missing, void or withheld",
-    "prior": "Prior",
-    "corrections": "Totals corrected after they were learned from",
-}
-"""Labels for the terms of a certificate."""
 
 
 def colour_of(arms: Sequence[str], arm: str | None) -> int:
@@ -177,7 +138,7 @@ def environment() -> Environment:
         found.filters[each.__name__] = each
     found.filters |= {"percent": words.probability}
     found.globals.update(asset=asset_url, plotly_styles=plotly_styles, colour_of=colour_of)
-    found.globals.update(chart_rounds=CHART_ROUNDS, chart_rows=MOST_SERIES, labels=TERMS)
+    found.globals.update(chart_rounds=CHART_ROUNDS, chart_rows=MOST_SERIES)
     return found
 
 
@@ -217,12 +178,12 @@ def compare_page(store: Store, may: Any, ids: Sequence[str]) -> HTMLResponse:
     if not ids:
         raise Refused("invalid", "experiments must be chosen in the list to be compared, but none were")
     items = [{**dict(item), "path": path_of(item.id)} for item in store.compare(ids)]
-    return page("compare.html", may, here="compare", items=items, sure=SURE)
+    return page("compare.html", may, here="compare", items=items)
 
 
 def list_page(store: Store, may: Any, after: str, state: str, search: str = "") -> HTMLResponse:
     """Return the list of experiments, those that need a person first. search: a part of the names."""
-    wanted = state if state in STATES else ""
+    wanted = state if state in get_args(State) else ""
     found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None, search=search or None)
     items = [{"name": each, "path": path_of(each), "damaged": True} for each in found.get("damaged", ())]
     for item in found["items"]:
@@ -234,7 +195,7 @@ def list_page(store: Store, may: Any, after: str, state: str, search: str = "") 
         shown = {"path": path_of(view.id), "damaged": False, "waiting": words.waiting(view, store.now())}
         items.append({**dict(view), **shown})
     items.sort(key=lambda item: (-1, "") if item["damaged"] else (item["waiting"].rank, item["waiting"].at))
-    values = {"items": items, "next": found["next"], "after": after, "state": wanted, "states": STATES}
+    values = {"items": items, "next": found["next"], "after": after, "state": wanted}
     values |= {"search": search, "query": urllib.parse.urlencode({"state": wanted, "search": search})}
     return page("list.html", may, here="list", **values)
 
@@ -270,9 +231,7 @@ def experiment_page(
 ) -> HTMLResponse:
     """Return an experiment's page. refusal, field, kept: the error of a form, the field it is about, and all values."""
     view, learned = store.experiment(experiment_id), store.learned(experiment_id)
-    message, outside = MESSAGES.get(shown.done, ""), False
-    if shown.told is not None:
-        message, outside = report_words(store, view, shown.since or shown.told, shown.told)
+    reported = None if shown.told is None else report_words(store, view, shown.since or shown.told, shown.told)
     unit = shown.unit if shown.unit in view.units else view.units[0]
     rows, newer, older = table(store, view, shown.before)
     it = {
@@ -291,17 +250,15 @@ def experiment_page(
         rows=rows,
         newer=newer,
         older=older,
-        outcome_words=outcome_words(view),
         learned=learned,
         known=words.known(learned, view.direction, view.max_delay, view.measure) if learned.leader else [],
         negligible=words.negligible(learned),
         agreement=words.agreement(learned, view.probabilities, view.player),
-        sure=SURE,
         reminder=next(iter(store.reminders(experiment_id)), None),
         correct=1 if field in ("round", "corrected") else shown.correct,
         old=old_row(store, view, shown.correct, unit),
-        message=message,
-        outside=outside,
+        done=shown.done,
+        reported=reported,
         problem=None if refusal is None else problem_of(refusal, field),
         kept=kept or {},
     )
@@ -326,9 +283,8 @@ def table(store: Store, view: Overview, before: int | None) -> tuple[list[Fields
     step = max(1, TABLE_ROWS // len(view.units))
     end = view.round if before is None else min(before - 1, view.round)
     start = max(1, end - step + 1)
-    rows = _between(store, view, start, end)
-    units = {unit: i for i, unit in enumerate(view.units)}
-    rows.sort(key=lambda row: (-row["round"], units[row["unit"]]))
+    # Sorted by round only: the units of a round keep their order.
+    rows = sorted(_between(store, view, start, end), key=lambda row: -row["round"])
     newer = min(end + step, view.round) + 1 if end < view.round else None
     return rows, newer, start if start > 1 else None
 
@@ -369,12 +325,3 @@ def report_words(store: Store, view: Overview, first: int, last: int) -> tuple[s
 def design_of(view: Overview) -> Design:
     """Return the settings that the range of a total depends on."""
     return checked(Design, {name: getattr(view, name) for name in ("arms", "low", "high", "max_delay", "out_of_range")})
-
-
-def outcome_words(view: Overview) -> str:
-    """Return the sum and the mean of the totals."""
-    reports = view.counts["reports"] - view.counts["void"]
-    if not reports:
-        return "No total is within the possible range." if view.counts["void"] else "Nothing has been reported yet."
-    mean = view.sum_of_totals / reports
-    return f"{rounded(view.sum_of_totals)} in total, {rounded(mean)} per report over {counted(reports, 'report')}."

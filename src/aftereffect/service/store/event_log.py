@@ -236,9 +236,7 @@ class Changes:
         self._moved[loaded.id] = loaded, done.answer["state"]
         self.touched.add(loaded.id)
 
-    def row(
-        self, connection: Connection, loaded: Loaded, round_: int, unit: str, block: bool = False
-    ) -> Row | None:
+    def row(self, connection: Connection, loaded: Loaded, round_: int, unit: str, block: bool = False) -> Row | None:
         """Return the row of a round that the experiment no longer has in memory, after writing all changes.
 
         block: with what a correction needs (`with_block`), if the block of the round has ended and was measured.

@@ -145,9 +145,7 @@ def sound_rows(rows: Iterable[Any]) -> Iterator[Any]:
         yield row
 
 
-def rounds(
-    connection: Connection, identity: str, after: str | int | None = None, limit: int = 100
-) -> Fields:
+def rounds(connection: Connection, identity: str, after: str | int | None = None, limit: int = 100) -> Fields:
     """Return a page of round rows, by round and unit; after: "ROUND", or "ROUND.UNITINDEX" between units."""
     row = find(connection, identity)
     settings = settings_of(row)

@@ -150,9 +150,7 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def create(
-        self, settings: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None
-    ) -> Overview:
+    def create(self, settings: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None) -> Overview:
         """Create an experiment, running unless `draft` is set; return its view with its id.
 
         key: an idempotency key (`keys.py`), here and in other methods.
@@ -178,9 +176,7 @@ class Store:
         """Report several rounds, all or none."""
         return self._once(key, id, reports, "report", id, reports)
 
-    def correct(
-        self, id: str, changes: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None
-    ) -> Overview:
+    def correct(self, id: str, changes: Mapping[str, Any] | ExperimentSettings, *, key: str | None = None) -> Overview:
         """Create an experiment that inherits the rounds and the reminder of another, and finish the other one.
 
         changes: the settings that differ from those of the other, or all settings.
@@ -202,9 +198,7 @@ class Store:
         request = "continue", id, list(add), list(retire), dict(changes)
         return self._made(key, continued(self.experiment(id).data, add, retire, changes), id, *request)
 
-    def _made(
-        self, key: str | None, settings: ExperimentSettings, source: str | None, *request: Any
-    ) -> Overview:
+    def _made(self, key: str | None, settings: ExperimentSettings, source: str | None, *request: Any) -> Overview:
         """Create an experiment, once with a key. source: the experiment that it takes the place of."""
         seeded, finish = settings.seeded(secrets.randbits(53)), source is not None
         if source is None and seeded.warm_start is not None:

@@ -54,10 +54,7 @@ LOG_ROWS = 16_384
 RETRY_S = 1.0
 """A damaged experiment is tried again after this time."""
 HEALTH_S, TRIAL_S, PATIENCE_S = 3.0, 1.0, 60.0
-"""How long the result of a test write counts, how long its caller waits for it, and after how long it has failed.
-
-Who does not get a new result in time gets the last one.
-"""
+"""How long the result of a test write counts, how long its callers wait for it, and after how long it has failed."""
 
 Answer = Fields | Refused
 _log = logging.getLogger(__name__)
@@ -462,7 +459,7 @@ def trial(connection: Connection) -> Fields:
 
 
 class Health:
-    """Runs test writes and remembers the last result. Thread-safe.
+    """Runs test writes and remembers the last one. Thread-safe.
 
     A test write goes through the writer and is synced to disk like any other. It runs on request, at most once every
     few seconds, and not if another write has just succeeded.
@@ -473,27 +470,25 @@ class Health:
     def __init__(self, submit: Callable[[], Future[list[Any]]], kept_at: Callable[[], float]) -> None:
         self._submit, self._kept_at = submit, kept_at
         self._lock = threading.Lock()
-        self._trial: Future[list[Any]] | None = None
+        self._trial = Future[list[Any]]()
+        self._trial.set_result([{}])
         self._began = -HEALTH_S
-        self._failure: Refused | None = None
 
     def check(self) -> None:
-        """Raise Refused if the last test write failed; start a new one if the result is too old."""
+        """Raise Refused if the last test write failed or hangs; start a new one if the result is too old."""
         with self._lock:
             now = time.monotonic()
             if self._kept_at() > max(self._began, now - HEALTH_S):
                 return
-            wait = 0.0
-            if self._trial is None and now - self._began >= HEALTH_S:
-                self._trial, self._began, wait = self._submit(), now, TRIAL_S
+            if self._trial.done() and now - self._began >= HEALTH_S:
+                self._trial, self._began = self._submit(), now
             trial, began = self._trial, self._began
-        if trial is not None:
-            try:
-                (answer,) = trial.result(wait)
-                self._failure, self._trial = answer if isinstance(answer, Refused) else None, None
-            except TimeoutError:
-                if now - began > PATIENCE_S:
-                    raise Refused("busy", f"the store has not finished a write for {now - began:.0f} s") from None
-        if self._failure is not None:
+        try:
+            (answer,) = trial.result(TRIAL_S)
+        except TimeoutError:
+            if now - began <= PATIENCE_S:
+                return
+            raise Refused("busy", f"the store has not finished a write for {now - began:.0f} s") from None
+        if isinstance(answer, Refused):
             # A new exception each time: raising the same one again would extend its traceback.
-            raise Refused(self._failure.code, self._failure.detail)
+            raise Refused(answer.code, answer.detail)
