@@ -10,7 +10,8 @@ from sqlalchemy import event
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.experiment.commands import Ask, Reports, Tell
+from aftereffect.service.messages import ReportItem
 from aftereffect.service.store import event_log, sqlite_file, writer
 from aftereffect.service.store.event_log import Changes
 from aftereffect.service.store.store import Store
@@ -76,6 +77,25 @@ def test_a_long_list_gives_what_single_commands_give(store, monkeypatch):
     assert [answer["arm"] for answer in singly] == [answer["arm"] for answer in answers[:100]]
     assert [verdict.ok for verdict in store.verify()] == [True, True]
     assert store.experiment(one).round == 600
+
+
+@pytest.mark.parametrize("player", ["advised", "model"])
+def test_refused_reports_leave_what_their_transaction_did_before(store, monkeypatch, player):
+    given = {**MAIL, "player": player} if player == "advised" else {"name": "M", "arms": ["a", "b"], "player": player}
+    one, two = store.create({**given, "seed": 7}).id, store.create({**given, "seed": 7}).id
+    # The first report is accepted, the second contradicts what is known.
+    reports = Reports([ReportItem(round=2, total=0.5), ReportItem(round=1, total=0.875)])
+    before = [Ask(), Tell(1, 0.25), Ask()]
+    seen = transactions(monkeypatch)
+    answers = store.perform_many([(one, command) for command in (*before, reports, Tell(2, 0.75), Ask())])
+    assert [len(items) for items in seen] == [6]
+    wanted = store.perform_many([(two, command) for command in (*before, Tell(2, 0.75), Ask())])
+    assert codes(answers) == [1, 1, 2, "conflict", 2, 3]
+    assert codes(wanted) == [1, 1, 2, 2, 3]
+    assert [row["total"] for row in store.rounds(one)["items"]] == [0.25, 0.75, None]
+    assert [row["arm"] for row in store.rounds(one)["items"]] == [row["arm"] for row in store.rounds(two)["items"]]
+    assert [event["kind"] for event in store.events(one)["items"]] == ["ask", "tell", "ask", "tell", "ask"]
+    assert all(verdict.ok for verdict in store.verify())
 
 
 def test_single_commands_go_before_the_rest_of_a_long_list(store, slices, monkeypatch):

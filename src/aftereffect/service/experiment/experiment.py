@@ -126,7 +126,7 @@ class Experiment(State):
     def report(self, reports: commands.Reports, at: str, recall: Callable[[Command], Row | None]) -> Iterator[Done]:
         """Carry out several reports, and yield the results of the asks and tells; raise Refused at the first fault.
 
-        To take all or none, try it on a copy first. recall: returns the row that `forgotten` asks for.
+        To take all or none, drop the experiment after a fault. recall: returns the row that `forgotten` asks for.
         """
         known, before = self.last, self.recent.rounds.get(self.last)
         for place, item in enumerate(reports.items, 1):

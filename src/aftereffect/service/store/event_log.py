@@ -11,7 +11,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -81,10 +81,6 @@ class Loaded:
 
     def __post_init__(self) -> None:
         self.saved()
-
-    def copy(self) -> "Loaded":
-        """Return a copy, whose experiment can be changed without this one."""
-        return replace(self, experiment=Experiment.from_state(self.experiment.state()))
 
     def saved(self) -> None:
         """Schedule the next checkpoint after one at this place in the log."""

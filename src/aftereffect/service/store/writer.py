@@ -380,17 +380,24 @@ class Writer:
         return loaded.view().data
 
     def _report(self, batch: _Batch, loaded: Loaded, command: Reports) -> Answer:
-        """Carry out several reports on a copy, which takes the place of the experiment unless one is refused."""
-        copy, own, answers = loaded.copy(), Changes(), []
+        """Carry out several reports, all or none: after a refusal the experiment is loaded as it was before."""
+        own, answers = Changes(), []
         batch.changes.write(batch.writing)
-        with batch.writing.begin_nested():
-            for done in copy.experiment.report(command, batch.at, lambda step: batch.recalled(own, copy, step)):
-                answers.append({"experiment": loaded.id, **done.answer})
-                own.add(copy, done)
-            own.write(batch.writing)
+        # Not in memory until all are accepted.
+        del self._loaded[loaded.id]
+        try:
+            with batch.writing.begin_nested():
+                for done in loaded.experiment.report(command, batch.at, lambda step: batch.recalled(own, loaded, step)):
+                    answers.append({"experiment": loaded.id, **done.answer})
+                    own.add(loaded, done)
+                own.write(batch.writing)
+        except Refused:
+            # On the connection that sees what this transaction has written before.
+            self._loaded[loaded.id] = event_log.load(batch.writing, loaded.id)
+            raise
+        self._loaded[loaded.id] = loaded
         batch.changes.touched |= own.touched
         batch.changes.written += own.written
-        self._loaded[loaded.id] = copy
         told = [answer for answer in answers if "repeated" in answer]
         return {"experiment": loaded.id, "items": told, "next": answers[-1] if answers[-1] is not told[-1] else None}
 
