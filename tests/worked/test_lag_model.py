@@ -268,6 +268,50 @@ def test_effects_that_swap_are_noticed_and_learned_anew(swapped):
     assert found.best.argmax() == (0 if swapped else 1)
 
 
+def split_units(rounds, seed, common=0.0, shocks=0.0, swap=False):
+    """60 units play three arms at random; effects last two weeks, the first ones are those of round 1."""
+    random = np.random.default_rng(seed)
+    curve = 0.5 ** (np.arange(15) / 1.5)
+    arms = random.integers(3, size=(rounds, 60))
+    effects = common + np.array([0.4, 0.2, 0.0]) * np.ones((rounds, 1))
+    if swap:
+        effects[rounds // 2 :] = effects[rounds // 2 :, ::-1]
+    actions = np.take_along_axis(effects, arms, axis=1)
+    arrived = np.array([np.convolve(one, curve / curve.sum())[:rounds] for one in actions.T]).T
+    arrived += shocks * random.standard_normal((rounds, 1))
+    return arms, arrived + 0.3 * random.standard_normal((rounds, 60))
+
+
+@pytest.mark.parametrize(("world", "least", "most"), [
+    ({"common": 5.0}, 0, 0),
+    ({"common": 50.0}, 0, 0),
+    ({"shocks": 0.3}, 0, 1),
+    ({"swap": True}, 8, 8),
+])  # fmt: skip
+def test_what_many_units_have_in_common_is_no_change_of_effects(world, least, most):
+    said = 0
+    for seed in range(8):
+        found = ae.LagModel(3, n_units=60, direction="maximize")
+        found.learn(*split_units(90, seed, **world))
+        said += next(each.found for each in found.checks() if each.name == "changed")
+    assert least <= said <= most
+
+
+def test_six_totals_without_noise_make_nobody_sure_of_the_worse_arm():
+    wrong = 0
+    for seed in range(100):
+        random = np.random.default_rng(seed)
+        effects, late = random.standard_normal(2), random.permutation([0, 3])
+        curves = [effect * 0.5 ** np.maximum(np.arange(15) - lag, 0) * (np.arange(15) >= lag)
+                  for effect, lag in zip(effects, late, strict=True)]  # fmt: skip
+        arms = np.repeat(random.integers(2, size=6), random.integers(1, 4, size=6))[:6]
+        totals = [sum(curves[arms[t - lag]][lag] for lag in range(t + 1)) for t in range(6)]
+        found = ae.LagModel(2, direction="maximize")
+        found.learn(arms[:, None], 5.0 + np.array(totals)[:, None])
+        wrong += found.best[np.argmin([curve.sum() for curve in curves])] > 0.95
+    assert wrong == 0
+
+
 def test_an_arm_that_is_added_has_a_wide_interval_and_changes_nothing_else():
     arms, totals = played(60)
     found = told(arms, totals, max_lag=3, direction="maximize")

@@ -43,6 +43,8 @@ FADE = 0.95
 """The factor per round by which residuals that tell of a change of effects lose weight."""
 CHANGED, KEPT = -4.0, 0.25
 """Predictions that fail by that many standard deviations: effects have changed, and this part of the sums is kept."""
+SHARED = 1.25
+"""With several units a round says at most that many standard deviations: what disturbs all units is no change."""
 WEARS_OFF, RECOVERS = -2.75, -1.5
 """The test of age, in standard deviations, from which on effects are said to wear off, and from which on no more."""
 TINY = 1e-280
@@ -52,9 +54,9 @@ DRAWS, PLAN_DRAWS = 512, 32
 """How many normal vectors, and their negatives, integrals over arms take; and for the value of a plan."""
 
 # The numbers that begin the state: rounds, effective number of totals, the number at which to fit next, the sums for
-# the test of a change and its result, the number of changes, the test of age and whether effects wear off, and the
-# member of the grid with the largest weight.
-ROUNDS, COUNT, NEXT, MISS, MISS_SQUARE, MISFIT, CHANGES, AGE, TIRING, TOP, HEAD = range(11)
+# the test of a change and its result, the number of changes, the test of age and whether effects wear off, the member
+# of the grid with the largest weight, and what the open round adds to the sums for the test of a change.
+ROUNDS, COUNT, NEXT, MISS, MISS_SQUARE, MISFIT, CHANGES, AGE, TIRING, TOP, PART, PART_SQUARE, HEAD = range(13)
 
 
 class LagParams(NamedTuple):
@@ -296,6 +298,8 @@ def hear(params: LagParams, n_arms: int, state: FloatState, unit: int, arm: int,
             counted = 1.0
     state[COUNT] += counted
     if unit == params.n_units - 1:
+        if params.n_units > 1:
+            watch_round(params, n_arms, state)
         state[ROUNDS] += 1.0
         if state[COUNT] >= state[NEXT]:
             fit(params, n_arms, state)
@@ -327,7 +331,7 @@ def add_total(
 
 @routine
 def watch(params: LagParams, n_arms: int, state: FloatState, sums: FloatState, white: FloatState) -> None:
-    """Compare the total with what the effects of arms let expect; see `changed`."""
+    """Compare the total with what the effects of arms let expect."""
     n = width(params, n_arms)
     if state[COUNT] < 30.0:
         return
@@ -340,8 +344,22 @@ def watch(params: LagParams, n_arms: int, state: FloatState, sums: FloatState, w
             expected += part
     deviation = math.sqrt(max(square, TINY))
     expected, rest = expected / deviation, min(max(rest / deviation, -4.0), 4.0)
-    state[MISS] = FADE * state[MISS] + rest * expected
-    state[MISS_SQUARE] = FADE * FADE * state[MISS_SQUARE] + expected * expected
+    state[PART] += rest * expected
+    state[PART_SQUARE] += expected * expected
+    if params.n_units == 1:
+        watch_round(params, n_arms, state)
+
+
+@routine
+def watch_round(params: LagParams, n_arms: int, state: FloatState) -> None:
+    """Forget most of what was learned if predictions of the latest rounds have failed."""
+    part = state[PART]
+    if params.n_units > 1:
+        most = SHARED * math.sqrt(state[PART_SQUARE])
+        part = min(max(part, -most), most)
+    state[MISS] = FADE * state[MISS] + part
+    state[MISS_SQUARE] = FADE * FADE * state[MISS_SQUARE] + state[PART_SQUARE]
+    state[PART], state[PART_SQUARE] = 0.0, 0.0
     if state[MISS_SQUARE] > 0.0:
         state[MISFIT] = state[MISS] / math.sqrt(state[MISS_SQUARE])
     if state[MISFIT] < CHANGED:
