@@ -10,7 +10,6 @@ from aftereffect.bandits.baselines import GaussianThompson as GaussianThompson
 from aftereffect.bandits.baselines import Uniform as Uniform
 from aftereffect.bandits.exp3 import Exp3 as Exp3
 from aftereffect.bandits.exp3 import Exp3IX as Exp3IX
-from aftereffect.bandits.log_barrier import LogBarrier as LogBarrier
 from aftereffect.bandits.protocol import Bandit as Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL as TsallisFTRL
 from aftereffect.bandits.tsallis_inf import TsallisINF as TsallisINF
@@ -50,7 +49,6 @@ from aftereffect.players import rivals as rivals
 from aftereffect.players.default import Prior as Prior
 from aftereffect.players.default import default_player as default_player
 from aftereffect.players.lag_player import LagPlayer as LagPlayer
-from aftereffect.players.linear import LinearBandit as LinearBandit
 from aftereffect.players.protocol import PanelRound as PanelRound
 from aftereffect.players.protocol import Player as Player
 from aftereffect.players.protocol import Round as Round

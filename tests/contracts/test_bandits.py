@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+from log_barrier import LogBarrier
 from numpy.typing import NDArray
 from scipy.stats import chi2
 from tests.contracts import kits
@@ -61,8 +62,8 @@ BANDITS: dict[str, BanditRow] = {
     "adaptive, many arms": BanditRow(lambda: ae.AdaptiveTsallis(300, first_rate=10.0), fading=True),
     "matched": BanditRow(lambda: ae.MatchedTsallis(4), fading=True),
     "matched, bold": BanditRow(lambda: ae.MatchedTsallis(3, first_rate=1e-3, memory=1.0, matching=1.0), fading=True),
-    "log barrier": BanditRow(lambda: ae.LogBarrier(4), fading=True),
-    "log barrier, bold": BanditRow(lambda: ae.LogBarrier(3, first_rate=1e-3, memory=1.0), fading=True),
+    "log barrier": BanditRow(lambda: LogBarrier(4), fading=True),
+    "log barrier, bold": BanditRow(lambda: LogBarrier(3, first_rate=1e-3, memory=1.0), fading=True),
     "exp3": BanditRow(lambda: ae.Exp3(4, learning_rate=0.1)),
     "exp3, greedy": BanditRow(lambda: ae.Exp3(3, learning_rate=1e3)),
     "exp3, cautious": BanditRow(lambda: ae.Exp3(2, learning_rate=1e-9)),
@@ -88,7 +89,7 @@ def test_contract(case: Callable[[BanditRow], None], row: BanditRow) -> None:
 def test_every_bandit_has_a_row() -> None:
     exported = {thing for thing in vars(ae).values() if isinstance(thing, type) and issubclass(thing, KernelBandit)}
     assert exported == set(registry.BANDITS), "what is exported can be restored"
-    assert {type(row.make()) for row in BANDITS.values()} == {*registry.BANDITS, HedgedLeader}
+    assert {type(row.make()) for row in BANDITS.values()} == {*registry.BANDITS, LogBarrier, HedgedLeader}
 
 
 KERNELS = [name for name in BANDITS if name != "plain Python"]

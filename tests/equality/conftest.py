@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log_barrier import LogBarrier
 
 import aftereffect as ae
 
@@ -17,7 +18,7 @@ BASES: dict[str, Callable[[int, int, int], Any]] = {
     "tsallis small": lambda K, d, T: ae.TsallisFTRL(K, learning_rate=0.05),
     "tsallis zero": lambda K, d, T: ae.TsallisFTRL(K, learning_rate=0.0),
     "adaptive": lambda K, d, T: ae.AdaptiveTsallis(K),
-    "log barrier": lambda K, d, T: ae.LogBarrier(K),
+    "log barrier": lambda K, d, T: LogBarrier(K),
     "exp3": lambda K, d, T: ae.Exp3(K, learning_rate=0.1),
     "uniform": lambda K, d, T: ae.Uniform(K),
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log_barrier import LogBarrier
 from numpy.typing import NDArray
 
 import aftereffect as ae
@@ -102,7 +103,7 @@ def play_bases(params: Any, n_arms: int, table: Any, uniforms: Any, states: Any,
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("K", [2, 5])
-@pytest.mark.parametrize("base", [ae.AdaptiveTsallis, ae.LogBarrier])
+@pytest.mark.parametrize("base", [ae.AdaptiveTsallis, LogBarrier])
 def test_mean_regret_of_a_base_is_below_its_mean_realised_bound(base: Any, K: int, name: str) -> None:
     bandit, runs, table = base(K), 1500, TABLES[name](1000, K)
     states, suffered = np.zeros((runs, len(bandit._state))), np.zeros(runs)

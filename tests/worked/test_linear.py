@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from linear_bandit import LinearBandit
 
 import aftereffect as ae
 from aftereffect.losses.hard import Stacked
@@ -20,7 +21,7 @@ def players(n_arms: int, d: int, seed: int) -> list[Any]:
 
 def play_linear(player: Any, losses: Any, d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return actions and losses of the linear game."""
-    bandit = ae.LinearBandit(player, max_delay=d)
+    bandit = LinearBandit(player, max_delay=d)
     actions, seen = [], []
     for loss in losses:
         actions.append(bandit.ask())
@@ -56,7 +57,7 @@ def test_the_reduction_is_exact(d: int, which: int) -> None:
 
 def test_an_action_is_asked_once() -> None:
     player = ae.CompositeLossWrapper.tuned(n_arms=3, max_delay=3, horizon=400, seed=1)
-    bandit = ae.LinearBandit(player, max_delay=3)
+    bandit = LinearBandit(player, max_delay=3)
     first = bandit.ask()
     assert bandit.n_arms == 3
     assert player.rounds_played == 3
@@ -79,7 +80,7 @@ def test_an_action_is_asked_once() -> None:
 )
 def test_a_bad_loss_changes_nothing(loss: Any, message: str) -> None:
     player = ae.CompositeLossWrapper.tuned(n_arms=3, max_delay=1, horizon=400, seed=1)
-    bandit = ae.LinearBandit(player, max_delay=1)
+    bandit = LinearBandit(player, max_delay=1)
     with pytest.raises(ae.OutOfTurn, match=r"^tell must follow ask, but no linear round is open$"):
         bandit.tell(0.5)
     action = bandit.ask()
@@ -94,12 +95,12 @@ def test_a_bad_loss_changes_nothing(loss: Any, message: str) -> None:
 def test_the_player_must_reckon_with_the_delay() -> None:
     player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=1, horizon=100, seed=0)
     with pytest.raises(ae.InvalidArgument) as error:
-        ae.LinearBandit(player, max_delay=2)
+        LinearBandit(player, max_delay=2)
     assert str(error.value) == "max_delay must be at most 1, but got 2"
 
 
 @pytest.mark.parametrize("player", [None, 5, ae.Exp3])
 def test_the_player_must_be_one(player: Any) -> None:
     with pytest.raises(ae.InvalidArgument) as error:
-        ae.LinearBandit(player, max_delay=1)
+        LinearBandit(player, max_delay=1)
     assert str(error.value).startswith("player must have a method ask (see aftereffect.Player), but got ")

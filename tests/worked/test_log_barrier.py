@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
+import log_barrier as kernel_functions
 import numpy as np
 import pytest
+from log_barrier import LogBarrier
 from numpy.typing import NDArray
 from tests.contracts.kits import many_updates
 
-import aftereffect as ae
-from aftereffect.bandits import log_barrier as kernel_functions
 from aftereffect.core.jit import compiled
 
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ def price(s: Any) -> Any:
 def test_two_updates_by_hand() -> None:
     # K = 2, η₁ = 1. Arm 0 loses 1 that was predicted to be 0: s = 1, the cost is 1 − ln 2, over ln(2·1) it is added
     # to the rate: η(0) = 1/ln 2. L̂ = (2, 0). The mean is 1 now, so the predictions are at their caps 1/(1 + 1/η).
-    bandit = ae.LogBarrier(2, first_rate=1.0)
+    bandit = LogBarrier(2, first_rate=1.0)
     bandit.update(0, 1.0)
     first = 1.0 / math.log(2.0)
     assert bandit.learning_rates == pytest.approx([first, 1.0], rel=1e-15)
@@ -58,7 +58,7 @@ def test_two_updates_by_hand() -> None:
 @pytest.mark.parametrize("units", [1, 2, 5])
 @pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (2, 1e-6), (3, 0.05), (10, 0.1), (10, 1e4), (200, 0.3)])
 def test_every_update_is_what_the_formulas_say(K: int, first_rate: float, units: int) -> None:
-    bandit, rng = ae.LogBarrier(K, first_rate=first_rate, memory=7.0), np.random.default_rng(K)
+    bandit, rng = LogBarrier(K, first_rate=first_rate, memory=7.0), np.random.default_rng(K)
     mean, paid, squares = 0.0, np.zeros(K), K * first_rate**2
     for n in range(1, 81):
         q, rates, before, cost = bandit.probabilities, bandit.learning_rates, bandit.estimated_losses, bandit.cost
@@ -113,7 +113,7 @@ def test_the_steps_of_the_proof() -> None:
 @pytest.mark.parametrize("first_rate", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("K", [2, 10, 10_000])
 def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
-    bandit, rng = ae.LogBarrier(K, first_rate=first_rate), np.random.default_rng(5)
+    bandit, rng = LogBarrier(K, first_rate=first_rate), np.random.default_rng(5)
     for n in range(60):
         q = bandit.probabilities
         arm = (int(q.argmax()), int(q.argmin()), int(rng.choice(K, p=q / q.sum())))[n % 3]
@@ -125,7 +125,7 @@ def test_numbers_at_the_ends(K: int, first_rate: float) -> None:
 
 
 def test_a_million_updates() -> None:
-    K, params, rng = 3, ae.LogBarrier(3).params, np.random.default_rng(1)
+    K, params, rng = 3, LogBarrier(3).params, np.random.default_rng(1)
     state = np.zeros(kernel_functions.size(K))
     kernel_functions.start(params, K, state)
     losses = rng.integers(0, 2, (9973, K)).astype(float)
@@ -139,7 +139,7 @@ def test_the_bound() -> None:
     lengths = [math.log(2.0), math.log(4.0)]
     whole = sum(1.0 / x + 1.0 / x**2 for x in lengths)
     by_hand = 1.0 + math.log(4.0) + 2.0 * math.log(4.0) * math.sqrt(2.0 * whole)
-    bandit = ae.LogBarrier(2, first_rate=0.5)
+    bandit = LogBarrier(2, first_rate=0.5)
     assert by_hand > 2.0
     assert [bandit.regret_bound(n) for n in (0, 1, 2)] == [0.0, 1.0, 2.0]
     # The sum in blocks is at least the sum term by term, and only slightly larger.
@@ -147,6 +147,6 @@ def test_the_bound() -> None:
     terms = np.log(K * np.arange(1.0, n + 1))
     exact = float((1.0 / terms + 1.0 / terms**2).sum())
     expected = 1.0 + K * 0.1 * terms[-1] + 2.0 * terms[-1] * math.sqrt(K * exact)
-    assert expected <= ae.LogBarrier(K).regret_bound(n) <= 1.01 * expected
-    assert ae.LogBarrier(K).regret_bound(10**18) < 1e12
+    assert expected <= LogBarrier(K).regret_bound(n) <= 1.01 * expected
+    assert LogBarrier(K).regret_bound(10**18) < 1e12
     assert bandit.stability() == 1.0

@@ -109,7 +109,6 @@ CALLS: list[tuple[Any, tuple[Any, ...], str]] = [
     (ae.Exp3IX, (2, 0.1), r"Exp3IX\(n_arms, learning_rate=..., exploration=...\)"),
     (ae.TsallisFTRL, (2, 0.1), r"TsallisFTRL\(n_arms, learning_rate=...\)"),
     (ae.TsallisINF, (2, "reduced_variance"), r"TsallisINF\(n_arms, estimator=...\)"),
-    (ae.LogBarrier, (2, 0.1), r"LogBarrier\(n_arms, first_rate=..., memory=...\)"),
     (ae.AdaptiveTsallis, (2, 0.1), r"AdaptiveTsallis\(n_arms, first_rate=..., memory=..., prior=...\)"),
     (ae.UCB1, (2, 0.1), r"UCB1\(n_arms, width=...\)"),
     (ae.hard, (2, 3, 40, 1), r"hard\(n_arms, max_delay=..., horizon=..., seed=..., gap=..., noise=..., best_arm=...\)"),

@@ -5,5 +5,4 @@ base        base classes: range of effects, order of ask and tell, copies, saved
 wrapper/    Algorithm 1 and its variants              default     the recommended player
 rivals/     other players, by kind                    labelled/   players under labelled feedback, one module per paper
 registry    every player by name: label, needs, settings, factory; `restore`
-linear      Lemma 8: a linear bandit from any player
 """

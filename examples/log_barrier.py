@@ -1,4 +1,5 @@
-"""FTRL with the log barrier, a rate for each arm, and a prediction of the next loss; it needs no horizon or tuning.
+"""A base algorithm of one's own in kernel form: FTRL with the log barrier, a rate for each arm, and a prediction of
+the next loss; it needs no horizon or tuning.
 
 With rates η(i) and predictions m(i) for the next loss, both known before the draw,
 

@@ -22,7 +22,7 @@ class LinearBandit:
     player: A_d of the lemma. Its own max_delay, if it has one, must be at least `max_delay`.
     max_delay: d; d+1 rounds of the player make one linear round.
 
-    >>> from aftereffect import CompositeLossWrapper, LinearBandit
+    >>> from aftereffect import CompositeLossWrapper
     >>> player = CompositeLossWrapper.tuned(n_arms=3, max_delay=3, horizon=400, seed=1)
     >>> bandit = LinearBandit(player, max_delay=3)
     >>> q = bandit.ask()
