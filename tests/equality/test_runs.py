@@ -102,13 +102,6 @@ def test_a_played_template_is_refused(engine: str, losses: ae.Losses) -> None:
     assert player.state() == before
 
 
-@pytest.mark.parametrize("engine", ["auto", "loop"])
-def test_coins_that_can_be_read_once_only_are_refused(engine: str, losses: ae.Losses) -> None:
-    player = ae.CompositeLossWrapper(ae.Uniform(3), max_delay=1, coins=iter([0] * HORIZON))
-    with pytest.raises(ae.InvalidArgument, match="coins must be a bias or a sequence"):
-        ae.simulate(player, losses, runs=2, engine=engine)
-
-
 def test_seeds(losses: ae.Losses) -> None:
     player = players()["blocks"]
     one, again, other = (ae.simulate(player, losses, runs=20, seed=seed) for seed in (5, 5, 6))

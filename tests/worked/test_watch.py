@@ -207,9 +207,6 @@ def test_blocks_that_the_player_did_not_play_are_refused():
     corrected.correct(arm=0, probability=0.5, measured=1, was=0.5, now=0.6)
     with pytest.raises(ae.InvalidArgument, match=r"differs in .*corrections"):
         blocks_of(corrected, totals)
-    given = ae.CoinCleanWrapper(ae.MatchedTsallis(2), max_delay=1, coins=iter([0, 1] * 20), seed=0)
-    with pytest.raises(ae.InvalidArgument, match=r"coins must be a bias or a sequence .* but got an iterator"):
-        blocks_of(given, told(given))
 
 
 def test_the_wealth_of_a_long_run_does_not_overflow(monkeypatch: pytest.MonkeyPatch):

@@ -331,8 +331,6 @@ def unplayed(player: BlockWrapper) -> BlockWrapper:
     base: Any = player.bandit
     coins: Any = player.coins
     bias = player.update_probability
-    if bias is None and coins.sequence is None:
-        raise InvalidArgument("coins must be a bias or a sequence for a player to be watched, but got an iterator")
     kind: Any = type(player)
     made: BlockWrapper = kind(
         base.fresh(), coins=coins.sequence if bias is None else bias, seed=player.seed, **player.settings

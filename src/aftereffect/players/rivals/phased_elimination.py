@@ -42,7 +42,6 @@ from numpy.typing import NDArray
 
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.checks import owned
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.base import KernelPlayer, number
 from aftereffect.players.limits import Common, Limits
@@ -230,8 +229,6 @@ def close_phase(params: PhaseParams, state: FloatState, losses: FloatState) -> N
 kernel.register(PhaseParams, kernel.PlayerKernel(size, begin, ask, tell))
 
 
-ORDERS = ("index", "best_first")
-
 # Floats represent integers exactly up to this one.
 LONGEST = 2**53
 
@@ -247,18 +244,18 @@ class PhasedElimination(KernelPlayer):
     lengths: n_1, n_2, ..., how many rounds an active arm has been played by the end of each phase.
     """
 
+    BEST_FIRST = False
+    """Whether a phase plays the arms in the order of their means, from the second phase on; else by index."""
+    BRIDGE = False
+    """Whether the best arm is played between phases."""
+
     def __init__(
-        self, n_arms: int, length: Callable[[int, int], int], limits: Limits, *, horizon: int, order: str,
-        bridge: bool, **settings: Any
+        self, n_arms: int, length: Callable[[int, int], int], limits: Limits, *, horizon: int, **settings: Any
     ) -> None:
         """length: the function (T, m) ↦ n_m. limits: the limits of totals. settings: saved with the player."""
         T = checks.integer("horizon", horizon, low=1, high=LONGEST)
-        checks.choice("order", order, ORDERS)
-        if not isinstance(bridge, bool):
-            raise InvalidArgument(f"bridge must be True or False, but got {checks.shown(bridge)}")
         self.lengths = phase_lengths(T, partial(length, T))
-        params = PhaseParams(self.lengths, order == "best_first", bridge, limits)
-        super().__init__(n_arms, params, horizon=T, **settings, order=order, bridge=bridge)
+        super().__init__(n_arms, PhaseParams(self.lengths, self.BEST_FIRST, self.BRIDGE, limits), horizon=T, **settings)
 
     phase: int = number(PHASE, "m, from 1; it no longer changes once only the best arm is played.", int)
 
@@ -276,16 +273,13 @@ class ODAAF(PhasedElimination):
     mean_delay: E, the expected delay.
     mean_delay_offset: n_m is (14) of this module with (m + offset)E instead of mE: 0 as published; 1 gives the lengths
         in the published curves (to within one round; 0 does not).
-    order: the order of the arms within a phase: "index", or "best_first", which is by index in the first phase and by
-        mean total afterwards. The algorithm allows any order; the published curves have the worse arm, of index 0,
-        first.
-    bridge: whether the best arm is played between phases; as published, it is not.
     direction, low, high: "minimize" losses or "maximize" rewards, and the range of one action's whole effect.
     out_of_range: as for the wrapper. seed: not used; the algorithm is deterministic.
 
-    A block of a trace is one stretch, and its fed loss is the arm's mean total over all its stretches, scaled to a loss
-    in [0, 1]. Elimination uses these estimates. (Clipping them to the range can only reduce their error.) A missing
-    total makes its stretch one round longer.
+    A phase plays the arms by index; the algorithm allows any order, and in the published curves the worse arm, of index
+    0, is first. A block of a trace is one stretch, and its fed loss is the arm's mean total over all its stretches,
+    scaled to a loss in [0, 1]. Elimination uses these estimates. (Clipping them to the range can only reduce their
+    error.) A missing total makes its stretch one round longer.
 
     Regret: Σ_j O(log(TΔ_j²)/Δ_j + log(1/Δ_j)E) over the suboptimal arms; O(√(KT log K) + K E log T) for any gaps.
 
@@ -302,21 +296,13 @@ class ODAAF(PhasedElimination):
     """
 
     def __init__(
-        self,
-        n_arms: int,
-        *,
-        horizon: int,
-        mean_delay: float,
-        mean_delay_offset: int = 0,
-        order: str = "index",
-        bridge: bool = False,
-        **common: Unpack[Common],
+        self, n_arms: int, *, horizon: int, mean_delay: float, mean_delay_offset: int = 0, **common: Unpack[Common]
     ) -> None:
         E = checks.real("mean_delay", mean_delay, low=0.0)
         offset = checks.integer("mean_delay_offset", mean_delay_offset, low=0, high=LONGEST)
-        settings: dict[str, Any] = {"horizon": horizon, "mean_delay": E, "mean_delay_offset": offset, "order": order}
         limits = self.limits(None, **common)
-        super().__init__(n_arms, lambda T, m: mean_length(T, m, E, offset), limits, bridge=bridge, **settings)
+        settings: dict[str, Any] = {"horizon": horizon, "mean_delay": E, "mean_delay_offset": offset}
+        super().__init__(n_arms, lambda T, m: mean_length(T, m, E, offset), limits, **settings)
 
 
 class ODAAFB(PhasedElimination):
@@ -324,8 +310,8 @@ class ODAAFB(PhasedElimination):
 
     max_delay: d.
     mean_delay: E, for n_m by (18); None if not known, for n_m by (28), which needs only d.
-    order, bridge: as in `ODAAF`; the published curves have the better arm first from the second phase on, and the
-        bridge. The other arguments are those of `ODAAF`.
+    The other arguments are those of `ODAAF`. As in the published curves, the better arm is first from the second phase
+    on, and the best one is played between phases.
 
     Regret with (18): Σ_j O(log(TΔ_j²)/Δ_j + E + min{d, log(TΔ_j²)/Δ_j + log(1/Δ_j)E}); O(√(KT log K) + K E)
     if d ≤ √(T log K/K) + E.
@@ -336,25 +322,19 @@ class ODAAFB(PhasedElimination):
     Reference: Pike-Burke et al., ICML 2018: Theorem 6 and Corollary 7; (28) is from its supplement.
     """
 
+    BEST_FIRST, BRIDGE = True, True
+
     def __init__(
-        self,
-        n_arms: int,
-        *,
-        horizon: int,
-        max_delay: int,
-        mean_delay: float | None,
-        order: str = "best_first",
-        bridge: bool = True,
-        **common: Unpack[Common],
+        self, n_arms: int, *, horizon: int, max_delay: int, mean_delay: float | None, **common: Unpack[Common]
     ) -> None:
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0, high=LONGEST)
         E = None if mean_delay is None else checks.real("mean_delay", mean_delay, low=0.0, high=float(d))
-        settings: dict[str, Any] = {"horizon": horizon, "max_delay": d, "mean_delay": E, "order": order}
 
         def length(T: int, m: int) -> int:
             return naive_length(T, m, d) if E is None else bounded_length(T, m, E, d)
 
-        super().__init__(n_arms, length, self.limits(d + 1, **common), bridge=bridge, **settings)
+        limits = self.limits(d + 1, **common)
+        super().__init__(n_arms, length, limits, horizon=horizon, max_delay=d, mean_delay=E)
 
 
 class ODAAFV(PhasedElimination):
@@ -362,7 +342,7 @@ class ODAAFV(PhasedElimination):
 
     delay_variance: V, for n_m by (25). If E ≥ 1, the paper allows V/E instead of V; pass that value here. The published
         curves with delays N₊(50, σ²) fit V = σ²(1 − 2/π), the variance of a half-normal distribution.
-    The other arguments are those of `ODAAF` and `ODAAFB`.
+    The other arguments are those of `ODAAF`; order of the arms and bridge are as in `ODAAFB`.
 
     Regret: Σ_j O(log(TΔ_j²)/Δ_j + E + V); O(√(KT log K) + K E + K V) for any gaps.
 
@@ -372,28 +352,22 @@ class ODAAFV(PhasedElimination):
     Reference: Pike-Burke et al., ICML 2018: Theorem 8 and Corollary 9.
     """
 
+    BEST_FIRST, BRIDGE = True, True
+
     def __init__(
-        self,
-        n_arms: int,
-        *,
-        horizon: int,
-        mean_delay: float,
-        delay_variance: float,
-        order: str = "best_first",
-        bridge: bool = True,
-        **common: Unpack[Common],
+        self, n_arms: int, *, horizon: int, mean_delay: float, delay_variance: float, **common: Unpack[Common]
     ) -> None:
         E = checks.real("mean_delay", mean_delay, low=0.0)
         V = checks.real("delay_variance", delay_variance, low=0.0)
-        settings: dict[str, Any] = {"horizon": horizon, "mean_delay": E, "delay_variance": V, "order": order}
         limits = self.limits(None, **common)
-        super().__init__(n_arms, lambda T, m: variance_length(T, m, E, V), limits, bridge=bridge, **settings)
+        settings: dict[str, Any] = {"horizon": horizon, "mean_delay": E, "delay_variance": V}
+        super().__init__(n_arms, lambda T, m: variance_length(T, m, E, V), limits, **settings)
 
 
 class GargAkash(PhasedElimination):
     """Phased elimination for stochastic effects that arrive in parts within d rounds.
 
-    max_delay: d. horizon: T. order, bridge: as in `ODAAF`.
+    max_delay: d. horizon: T.
     direction, low, high, out_of_range: as for the wrapper. seed: not used; the algorithm is deterministic.
 
     A stretch is played in one piece, and the sum of its totals differs from that of its own effects by what arrives
@@ -415,17 +389,7 @@ class GargAkash(PhasedElimination):
     Reference: Garg and Akash, "Stochastic bandits with delayed composite anonymous feedback", arXiv 1910.01161 (2019).
     """
 
-    def __init__(
-        self,
-        n_arms: int,
-        *,
-        horizon: int,
-        max_delay: int,
-        order: str = "index",
-        bridge: bool = False,
-        **common: Unpack[Common],
-    ) -> None:
+    def __init__(self, n_arms: int, *, horizon: int, max_delay: int, **common: Unpack[Common]) -> None:
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0, high=LONGEST)
-        settings: dict[str, Any] = {"horizon": horizon, "max_delay": d, "order": order}
         limits = self.limits(d + 1, **common)
-        super().__init__(n_arms, lambda T, m: naive_length(T, m, d), limits, bridge=bridge, **settings)
+        super().__init__(n_arms, lambda T, m: naive_length(T, m, d), limits, horizon=horizon, max_delay=d)

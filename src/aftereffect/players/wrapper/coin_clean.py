@@ -33,7 +33,7 @@ class CoinCleanWrapper(BlockWrapper):
     """Plays `bandit` under d-delayed composite anonymous feedback; feeds it the sum over a block's coin-clean rounds.
 
     bandit: a base algorithm that learns from sums over varying numbers of rounds, such as MatchedTsallis.
-    coins: β, or an iterable of bools. The default is β = 1/(d+1), which maximises the number of blocks. If an effect of
+    coins: β, or a sequence of bools. The default is β = 1/(d+1), which maximises the number of blocks. If an effect of
         0 is not a loss of 0 (for example, if effects are rewards), it is β = 0.4/(d+1): a stretch of r rounds contains
         parts of r + d actions, the d surplus parts then add to the loss, with a smaller share in longer stretches.
     The other arguments are those of CompositeLossWrapper.

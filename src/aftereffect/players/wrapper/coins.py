@@ -207,31 +207,20 @@ class DrawnCoins:
 
 
 class GivenCoins:
-    """A Boolean sequence given by the user: a list, an array or any iterable, read one coin per round."""
+    """A Boolean sequence given by the user."""
 
     def __init__(self, coins: Iterable[Any], quiet: int) -> None:
-        """Coins are checked now, those of an iterator when they are read."""
         self._quiet = quiet
         self._latest = 0
         self.gap = 0
-        # The next coin, once it has been read; an invalid coin stays here, so that every further read fails too.
-        self._waiting: list[Any] = []
-        self.sequence: list[bool] | None = None
-        if not isinstance(coins, Iterator):
-            self.sequence = [coin_value(coin, t) for t, coin in enumerate(coins, start=1)]
-        self._iterator: Iterator[Any] = iter(coins if self.sequence is None else self.sequence)
+        self.sequence = [coin_value(coin, t) for t, coin in enumerate(coins, start=1)]
 
     def read(self, t: int) -> bool:
         """Return whether round t, the next round, is an update round."""
-        if not self._waiting:
-            try:
-                self._waiting.append(next(self._iterator))
-            except StopIteration:
-                raise CoinsExhausted(f"coins must have a value for every round, but ended before round {t}") from None
-        coin = coin_value(self._waiting[0], t)
-        self._waiting.clear()
-        update = coin and t - self._latest > self._quiet
-        if coin:
+        if t > len(self.sequence):
+            raise CoinsExhausted(f"coins must have a value for every round, but ended before round {t}")
+        update = self.sequence[t - 1] and t - self._latest > self._quiet
+        if self.sequence[t - 1]:
             self.gap, self._latest = t - self._latest, t
         return update
 
@@ -241,22 +230,15 @@ class GivenCoins:
 
     def fresh(self, rng: WordState) -> "GivenCoins":
         """Return the same sequence, read from its start."""
-        return GivenCoins(self._rereadable("simulated"), self._quiet)
+        return GivenCoins(self.sequence, self._quiet)
 
     def kernel(self) -> Coins:
         """Return the coins in kernel form."""
-        return scripted(self._rereadable("simulated"), self._quiet)
+        return scripted(self.sequence, self._quiet)
 
     def state(self) -> dict[str, Any]:
         """Return the sequence; its position follows from the player's round."""
-        return {"sequence": "".join("01"[coin] for coin in self._rereadable("saved"))}
-
-    def _rereadable(self, purpose: str) -> list[bool]:
-        if self.sequence is None:
-            raise InvalidArgument(
-                f"coins must be a bias or a sequence for a player to be {purpose}, but got an iterator"
-            )
-        return self.sequence
+        return {"sequence": "".join("01"[coin] for coin in self.sequence)}
 
 
 def coin_value(coin: Any, t: int) -> bool:
@@ -267,9 +249,10 @@ def coin_value(coin: Any, t: int) -> bool:
 
 
 def make_coins(coins: Any, quiet: int, seed: int) -> DrawnCoins | GivenCoins:
-    """Return the sequence for the argument `coins`: a bias in (0, 1], or an iterable of bools."""
-    if coins is None or isinstance(coins, str | bytes | bool):
-        raise InvalidArgument(f"coins must be a bias in (0, 1] or an iterable of bools, but got {checks.shown(coins)}")
+    """Return the sequence for the argument `coins`: a bias in (0, 1], or a sequence of bools."""
+    # An iterator may have no end, and cannot be read again when the player is saved or simulated.
+    if coins is None or isinstance(coins, str | bytes | bool | Iterator):
+        raise InvalidArgument(f"coins must be a bias in (0, 1] or a sequence of bools, but got {checks.shown(coins)}")
     if isinstance(coins, np.ndarray):
         coins = coins.tolist()
     if isinstance(coins, Iterable):

@@ -408,7 +408,7 @@ class CompositeLossWrapper(BlockWrapper):
     bandit: the base algorithm A, any object with the Bandit attributes. The wrapper updates it; do not use it
         elsewhere.
     max_delay: d ≥ 0, how many rounds after its own an action's effect can still arrive.
-    coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (required by Theorem 4), or an iterable of
+    coins: the Boolean sequence B: a bias β in (0, 1] for Bernoulli coins (required by Theorem 4), or a sequence of
         bools. The default is β = 1/(2d+1), which maximises the rate of updates.
     seed: the seed of the random streams for coins and arms; None takes one from the operating system.
     direction, low, high: "minimize" losses or "maximize" rewards; bounds on the whole effect of one action. With
