@@ -178,11 +178,11 @@ class DynLinUCB(KernelPlayer):
     spectral_radius: ρ̄ in [0, 1), an upper bound on the factor by which responses shrink per round.
     features: the vector u of each arm, (K, p); by default the unit vectors, so that arms have nothing in common.
     ridge: λ > 0, the published 1.
-    direct_norm, output_norm, input_norm, transient, noise: Θ, Ω, B, Φ and σ of `players/rivals/linear_ucb.py`. Their
-        defaults are chosen here, the published ones being those of a known system (`for_system`): B = Φ = 1 and, with
-        H = max(|lo|, |hi|), Θ = (1−ρ̄)√p H and Ω = ρ̄Θ, which hold if every effect of a unit vector is a multiple of
-        1, ρ̄, ρ̄², ...; σ = (hi − lo)/2, which holds for noise in a range of that width. Without an output_norm, Ω/H
-        takes the place of Ω in σ̄²: a state in units of effects has noise σ/H, and the arms do not depend on the units.
+    norms: Θ, Ω, B, Φ and σ of `players/rivals/linear_ucb.py`, as those of a known system (`for_system`). Without them
+        they are chosen here: B = Φ = 1 and, with H = max(|lo|, |hi|), Θ = (1−ρ̄)√p H and Ω = ρ̄Θ, which hold if every
+        effect of a unit vector is a multiple of 1, ρ̄, ρ̄², ...; σ = (hi − lo)/2, which holds for noise in a range of
+        that width. Ω/H then takes the place of Ω in σ̄²: a state in units of effects has noise σ/H, and the arms do not
+        depend on the units.
     direction, low, high, out_of_range: as for the wrapper; totals may be as large as t·[lo, hi]. seed: not used; the
         algorithm is deterministic, and ties go to the arm of the lowest number.
 
@@ -209,11 +209,7 @@ class DynLinUCB(KernelPlayer):
         spectral_radius: float,
         features: ArrayLike | None = None,
         ridge: float = 1.0,
-        direct_norm: float | None = None,
-        output_norm: float | None = None,
-        input_norm: float = 1.0,
-        transient: float = 1.0,
-        noise: float | None = None,
+        norms: ArrayLike | None = None,
         **common: Unpack[Common],
     ) -> None:
         K, T = checks.integer("n_arms", n_arms, low=2), checks.integer("horizon", horizon, low=1)
@@ -227,14 +223,14 @@ class DynLinUCB(KernelPlayer):
         p, U = vectors.shape[1], float(np.sqrt((vectors**2).sum(axis=1)).max())
         largest = max(-lo, hi)
         usual = (1.0 - rho) * math.sqrt(p) * largest
-        theta = checks.real("direct_norm", usual if direct_norm is None else direct_norm, low=0.0)
-        omega = checks.real("output_norm", rho * usual if output_norm is None else output_norm, low=0.0)
-        b_norm, phi = checks.real("input_norm", input_norm, low=0.0), checks.real("transient", transient, low=0.0)
-        sigma = checks.real("noise", (hi - lo) / 2.0 if noise is None else noise, low=0.0)
+        given = [usual, rho * usual, 1.0, 1.0, (hi - lo) / 2.0] if norms is None else norms
+        known = checks.array("norms", given, shape=(5,))
+        checks.real("norms", float(known.min()), low=0.0)
+        theta, omega, b_norm, phi, sigma = known.tolist()
         self.spectral_radius, self.features, self.ridge = rho, checks.frozen(vectors), lam
         self.c1 = theta + omega * b_norm * phi / (1.0 - rho)
         self.c2 = U * omega * phi * (U * b_norm + U) / (1.0 - rho)
-        in_state = omega / largest if output_norm is None else omega
+        in_state = omega / largest if norms is None else omega
         params = DynLinUCBParams(
             features=checks.owned(vectors),
             rate=-math.log(rho) if rho > 0.0 else math.inf,
@@ -246,10 +242,8 @@ class DynLinUCB(KernelPlayer):
             ridge=lam,
             limits=limits,
         )
-        norms = {"direct_norm": theta, "input_norm": b_norm, "transient": phi, "noise": sigma}
         settings: dict[str, Any] = {"horizon": T, "spectral_radius": rho, "features": vectors.tolist(), "ridge": lam}
-        # An output_norm that is not given is saved as such.
-        super().__init__(K, params, **settings, **norms, output_norm=None if output_norm is None else omega)
+        super().__init__(K, params, **settings, norms=None if norms is None else known.tolist())
 
     @classmethod
     def for_system(cls, system: LinearSystem, *, horizon: int, ridge: float = 1.0, **common: Unpack[Common]) -> Self:
@@ -264,19 +258,10 @@ class DynLinUCB(KernelPlayer):
         if rho == 0.0 and system.A.any():
             raise InvalidArgument("A must be 0 if its spectral radius is, for a bound on its powers, but is not")
         powers = [np.linalg.matrix_power(system.A / rho, s) for s in range(1, 1000)] if rho else [system.A]
-        return cls(
-            len(system.arms),
-            horizon=horizon,
-            spectral_radius=rho,
-            features=system.arms,
-            ridge=ridge,
-            direct_norm=float(norm(system.D.sum(axis=0))),
-            output_norm=float(norm(system.C.sum(axis=0))),
-            input_norm=float(norm(system.B, 2)),
-            transient=max(float(norm(power, 2)) for power in powers),
-            noise=system.noise,
-            **common,
-        )
+        transient = max(float(norm(power, 2)) for power in powers)
+        norms = [norm(system.D.sum(axis=0)), norm(system.C.sum(axis=0)), norm(system.B, 2), transient, system.noise]
+        settings: dict[str, Any] = {"horizon": horizon, "spectral_radius": rho, "ridge": ridge, "norms": norms}
+        return cls(len(system.arms), features=system.arms, **settings, **common)
 
     @classmethod
     def tuned(cls, n_arms: int, *, max_delay: int, horizon: int, **others: Any) -> Self:
