@@ -1,4 +1,4 @@
-"""The public names of the package for type checkers; `__init__.py` imports each on first access."""
+"""The public names of the package, one a line: `__init__.py` imports each from there on first access."""
 
 from aftereffect import carryover as carryover
 from aftereffect import theory as theory

@@ -62,7 +62,8 @@ def test_the_package_works_where_its_sources_are_not_there(tmp_path: Path):
     home, sources = tmp_path / "aftereffect", Path(ae.__file__).parent
     for name in ("core", "theory", "bandits"):
         shutil.copytree(sources / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(sources / "__init__.py", home)
+    for name in ("__init__.py", "__init__.pyi"):
+        shutil.copy(sources / name, home)
     assert compileall.compile_dir(home, quiet=1, legacy=True)
     for source in home.rglob("*.py"):
         source.unlink()
