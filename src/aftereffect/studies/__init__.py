@@ -7,7 +7,7 @@
     measure     from a cell to its rows
     player_tables   what `aftereffect compare` and `aftereffect demo` print
 
-    backtest    players on a recorded history (`histories`)     campaigns   recorded coupon campaigns as an instance
+    backtest    players on a recorded history (`histories`)
 """
 
 from typing import TYPE_CHECKING, Any

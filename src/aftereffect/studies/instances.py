@@ -2,28 +2,25 @@
 
     split, delays, fixed, geometric, immediate     iid losses, one good arm; the name says how they are spread
     switching, constrained, drifting, seasonal     a table of `losses/tables.py`; `spread` is one of the names above
-    pieces                                         a `shape` of `SHAPES`, piecewise constant means, and a `spread`
     hard                                           the adversary of the lower bound, `gap_factor` times its gap
     stacked                                        the same with a `gap`, its noise shared by all arms by default
     anonymous                                      rewards with random delays, stochastic anonymous feedback
     late_bills                                     the worse an arm, the later its losses arrive
     advertising                                    an advertising system with carry-over (`losses/linear_system.py`)
     year                                           a world at human scale (`losses/year.py`)
-    campaigns                                      the recorded coupon campaigns (`campaigns.py`)
     module:function                                the user's own: a function of n_arms, max_delay, horizon and seed
+    module                                         the same, for the function `losses` of a module
 
 The good arm is better by `gap`, or by `gap_scale` times √(K(d+1)/T), at most 1/2: with a gap of this order a problem is
 about equally hard at every size.
 """
 
-import importlib
+import importlib.util
 import inspect
 import math
-import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +28,7 @@ import numpy as np
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.random import TABLE, children, sequence
+from aftereffect.core.random import children
 from aftereffect.losses import spreads, tables
 from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
@@ -48,10 +45,7 @@ TOLD = {"instance.name": SIZES, "player.name": (*SIZES, "direction", "low", "hig
 """What a study gives the user's own losses and players; their other parameters are settings."""
 OFTEN = 3
 """How often each play must be needed, on average, to be stored."""
-CAMPAIGNS = "aftereffect.studies.campaigns:losses"
 SPREADS = ("split", "delays", "fixed", "geometric", "immediate")
-SHAPES: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("shapes.toml").read_text(encoding="utf-8"))
-"""Arguments of `piecewise` by name."""
 
 
 def _delay_law(name: str, value: Any) -> Any:
@@ -63,12 +57,6 @@ def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise InvalidArgument(f"{name} must be true or false, but got {checks.shown(value)}")
     return value
-
-
-def _whole_numbers(name: str, value: Any) -> list[int]:
-    if not isinstance(value, list | tuple):
-        raise InvalidArgument(f"{name} must be a list of whole numbers, but got {checks.shown(value)}")
-    return [checks.integer(name, number) for number in value]
 
 
 _NOT_NEGATIVE = partial(checks.real, low=0.0)
@@ -89,7 +77,6 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
     "constrained": _SPREAD | _LAW | {"gap": _TO_ONE, "growth": partial(checks.real, low=1.0)},
     "drifting": _SPREAD | _LAW | {"step": _TO_ONE},
     "seasonal": _SPREAD | _LAW | {"period": _POSITIVE, "amplitude": _TO_HALF},
-    "pieces": _SPREAD | {"shape": partial(checks.choice, options=SHAPES)},
     "hard": _NOISE | {"gap_factor": _NOT_NEGATIVE},
     "stacked": _NOISE | {"gap": partial(checks.real, low=0.0, high=0.25)},
     "anonymous": _GAP | {"delay_law": _delay_law, "best_arm": _INDEX, "late_zeros": _flag},
@@ -101,7 +88,6 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
         "path": partial(checks.choice, options=PATHS),
         "change": partial(checks.choice, options=CHANGES),
     },
-    "campaigns": {"campaigns": _whole_numbers, "households": _COUNT, "high": _POSITIVE},
 }
 """The settings of each instance, with their checks."""
 
@@ -109,9 +95,9 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
 def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the name and settings of an instance's table and return it as plain JSON types."""
     name = given.get("name")
-    if not isinstance(name, str) or (name not in SETTINGS and ":" not in name):
-        names = ", ".join(SETTINGS)
-        raise InvalidArgument(f"instance.name must be one of {names} or module:function, but got {checks.shown(name)}")
+    if not isinstance(name, str) or not (name in SETTINGS or ":" in name or _is_module(name)):
+        rule = f"one of {', '.join(SETTINGS)}, module:function or a module with a function losses"
+        raise InvalidArgument(f"instance.name must be {rule}, but got {checks.shown(name)}")
     rest = {key: value for key, value in given.items() if key != "name"}
     known = SETTINGS.get(name) or own("instance.name", name)[1]
     clean = {"name": name, **checked_settings("instance", name, known, rest)}
@@ -120,11 +106,18 @@ def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
     return clean
 
 
+def _is_module(name: str) -> bool:
+    return name.isidentifier() and importlib.util.find_spec(name) is not None
+
+
 def own(key: str, path: str) -> tuple[Any, dict[str, Check]]:
-    """Return the user's class or function at an import path, module:name, and its settings, which it checks itself."""
-    module, _, name = path.partition(":")
+    """Return the user's class or function at an import path, module:name, and its settings, which it checks itself.
+
+    A module alone stands for its function `losses`.
+    """
+    module, colon, name = path.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name)
+        found = getattr(importlib.import_module(module), name if colon else "losses")
         parameters = [each for each in inspect.signature(found).parameters.values() if each.kind != each.VAR_KEYWORD]
     except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
         raise InvalidArgument(f"{key} must be importable as module:name, but {path!r} is not: {error}") from error
@@ -181,13 +174,10 @@ def build_losses(cell: Cell, draw: int = 0) -> Losses:
     """Return draw number `draw` of a cell's losses; all cells of a group have the same."""
     given, K, T = cell["instance"], cell["n_arms"], cell["horizon"]
     seed = cell_seed(cell, f"losses {draw}")
-    if ":" in given["name"] or given["name"] in BUILDERS:
+    if given["name"] in BUILDERS or given["name"] not in SETTINGS:
         return BUILDERS.get(given["name"], _called)(cell, seed)
     for_table, for_spread = children(seed, 2)
-    table: Table
-    if given["name"] == "pieces":
-        table = piecewise(T, K, for_table, **SHAPES[given.get("shape", "hidden")])
-    elif "spread" in SETTINGS[given["name"]]:
+    if "spread" in SETTINGS[given["name"]]:
         settings = {key: value for key, value in given.items() if key not in ("name", "spread", "half_life")}
         if given["name"] == "seasonal":
             settings = {"period": T / 4.0} | settings
@@ -270,10 +260,10 @@ def _late_bills(cell: Cell, seed: int) -> Losses:
 
 
 def _called(cell: Cell, seed: int) -> Losses:
-    """Return the losses made by a function of sizes, seed and settings: the user's or that of `campaigns.py`."""
+    """Return the losses made by the user's function of sizes, seed and settings."""
     settings, sizes = dict(cell["instance"]), {name: cell[name] for name in ("n_arms", "max_delay", "horizon")}
     path = settings.pop("name")
-    made: Losses = own("instance.name", CAMPAIGNS if path == "campaigns" else path)[0](**sizes, seed=seed, **settings)
+    made: Losses = own("instance.name", path)[0](**sizes, seed=seed, **settings)
     if not isinstance(made, Losses) or any(getattr(made, name) != size for name, size in sizes.items()):
         raise InvalidArgument(f"{path} must return losses of the sizes it is given, {sizes}, but returned {made!r}")
     return made
@@ -285,46 +275,8 @@ BUILDERS: dict[str, Callable[[Cell, int], Losses]] = {
     "anonymous": _anonymous,
     "late_bills": _late_bills,
     "advertising": _advertising,
-    "campaigns": _called,
     "year": _year,
 }
-
-
-def piecewise(
-    horizon: int,
-    n_arms: int,
-    seed: int,
-    *,
-    shares: Sequence[float],
-    levels: Sequence[Sequence[float]],
-    noise: float = 1.0,
-    swing: float = 0.0,
-    period: int = 1,
-) -> Table:
-    """Return losses with piecewise constant means, with noise and an alternating level.
-
-    Piece n lasts for the share shares[n] of the horizon; arm i has the mean levels[n][i], further arms the last one.
-    noise: the probability that a loss is Bernoulli with its mean; else it is the mean itself. So 1 gives Bernoulli
-    losses, 0 constant losses. swing: every `period` rounds the means switch between (1 − swing)μ and
-    (1 − swing)μ + swing.
-
-    >>> piecewise(4, 3, 0, shares=[1.0, 3.0], levels=[[0.0, 0.5], [1.0, 0.25]], noise=0.0).values.tolist()
-    [[0.0, 0.5, 0.5], [1.0, 0.25, 0.25], [1.0, 0.25, 0.25], [1.0, 0.25, 0.25]]
-    """
-    weights, rows = np.array(shares), np.array(levels)
-    ends = np.cumsum(weights) / weights.sum()
-    piece = np.minimum(np.searchsorted(ends * horizon, np.arange(horizon) + 0.5), len(weights) - 1)
-    values: FloatArray = rows[piece][:, np.minimum(np.arange(n_arms), rows.shape[1] - 1)]
-    if swing > 0.0:
-        high = (np.arange(horizon) // period) % 2
-        values = (1.0 - swing) * values + swing * high[:, np.newaxis]
-    if noise > 0.0:
-        random = np.random.default_rng(sequence(seed, TABLE))
-        drawn = (random.random(values.shape) < values).astype(np.float64)
-        values = drawn if noise == 1.0 else np.where(random.random(values.shape) < noise, drawn, values)
-    settings: dict[str, Any] = {"shares": shares, "levels": levels, "noise": noise, "swing": swing, "period": period}
-    again = partial(piecewise, horizon, n_arms, **settings)
-    return Table(checks.owned(values), recipe=again if noise > 0.0 else None)
 
 
 def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
@@ -337,7 +289,7 @@ def known(cell: Cell) -> tuple[float | None, float | None, list[float] | None]:
     name = spread_of(given)
     if name == "anonymous":
         return *_moments(given.get("delay_law", "uniform"), d), None
-    if name in ("late_bills", "campaigns", "year") or ":" in name:
+    if name in ("late_bills", "year") or name not in SETTINGS:
         return None, None, None
     lags = np.arange(d + 1)
     weights = np.full(d + 1, 1.0 / (d + 1))
@@ -366,9 +318,16 @@ def _moments(law: Any, max_delay: int) -> tuple[float | None, float | None]:
 
 
 def spread_of(instance: dict[str, Any]) -> str:
-    """Return how an instance spreads its losses: its setting `spread`, or its name if it has no such setting."""
+    """Return how an instance spreads its losses: its setting `spread`, or its name if it has no such setting.
+
+    The user's own losses may have this setting too.
+    """
     name: str = instance["name"]
-    return instance.get("spread", "split") if "spread" in SETTINGS.get(name, ()) else name
+    if "spread" in SETTINGS.get(name, ()):
+        name = instance.get("spread", "split")
+    elif instance.get("spread") in SPREADS:
+        name = instance["spread"]
+    return name
 
 
 def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:
