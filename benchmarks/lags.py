@@ -1,6 +1,8 @@
 """The lag model and its player at human scale: what they lose, what they claim, and how often that is true.
 
-    python benchmarks/lags.py [PARTS] [RUNS]      for example: worlds,units 40; by default all parts, 40 runs a world
+    python benchmarks/lags.py [PARTS] [RUNS] [WORKERS]
+
+For example: worlds,units 40; by default all parts, 40 runs a world.
 
     worlds        96 worlds of a year as the design was chosen on, with other seeds
     unlike        48 worlds with numbers of arms, half-lives, gaps and noise that it was not chosen on
@@ -8,32 +10,35 @@
     advertising   the advertising system for 365 and for 2,000 days
     wrong         best and worst arm swap; the best arm looks worst for a fifth; arms tire; and whether `checks` says so
     calibration   by tenths, how often an arm is best that is said to be so; coverage of 95% intervals. 100 · RUNS runs
+                  a kind, in WORKERS processes, by default as many as there are cores; it needs no library of tables
     times         a year simulated, and a round of 60 units
 
 The first five print the regret of each player as a share of an equal split's. Worlds are those of `losses/year.py`,
-with curves and noise of their own in each run; one process, one thread.
+with curves and noise of their own in each run; but for the calibration, one process and one thread.
 """
 
 import itertools
+import os
 import sys
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import aftereffect as ae
 from aftereffect.lags.model import lag_params
 from aftereffect.losses.year import CURVES, Days
-from aftereffect.studies.cells import Cell, groups
-from aftereffect.studies.instances import instance_table
-from aftereffect.studies.players import player_table
-from aftereffect.studies.run import simulate_all
+
+if TYPE_CHECKING:
+    from aftereffect.studies.cells import Cell
 
 sys.path.append(str(Path(__file__).parents[1] / "docs" / "studies"))
-from equal_split import earned, player_name
 
 SEED = 2025
 KINDS = "white", "ar", "season", "jumps"
@@ -46,8 +51,11 @@ TESTS = [
 SPLIT = {"name": "ABTest", "share": 1.0, "order": "random"}
 
 
-def cells(runs: int, sizes: tuple[int, int, int], players: list[dict[str, Any]], **world: Any) -> list[Cell]:
+def cells(runs: int, sizes: tuple[int, int, int], players: list[dict[str, Any]], **world: Any) -> "list[Cell]":
     """Return the cells of a world, one per player; sizes: arms, the longest lag, rounds."""
+    from aftereffect.studies.instances import instance_table
+    from aftereffect.studies.players import player_table
+
     units, found = world.pop("n_units", 1), instance_table({"name": "year", **world})
     shared: Cell = {"measure": "regret", "instance": found, "runs": runs, "instances": runs, "seed": SEED}
     shared |= {"checkpoints": 1, **dict(zip(("n_arms", "max_delay", "horizon"), sizes, strict=True))}
@@ -60,7 +68,7 @@ def told(path: str) -> dict[str, Any]:
     return LAG | ({"season": 7} if path == "season" else {})
 
 
-def worlds(runs: int) -> Iterator[Cell]:
+def worlds(runs: int) -> "Iterator[Cell]":
     """Yield worlds as in the search for the design; the noise goes round."""
     noises = itertools.cycle((0.1, 0.2, 0.3))
     for half_life, curves, path, K in itertools.product((1.0, 3.0), CURVES, KINDS, (2, 4, 6)):
@@ -68,7 +76,7 @@ def worlds(runs: int) -> Iterator[Cell]:
         yield from cells(runs, (K, 14, 365), [told(path), DEFAULT, *TESTS], **world)
 
 
-def unlike(runs: int) -> Iterator[Cell]:
+def unlike(runs: int) -> "Iterator[Cell]":
     """Yield worlds of other sizes."""
     noises = itertools.cycle((0.05, 0.15, 0.25, 0.4, 0.2))
     sizes = itertools.cycle(itertools.product((3, 5), (2.0, 5.0), (0.1, 0.3)))
@@ -78,26 +86,31 @@ def unlike(runs: int) -> Iterator[Cell]:
         yield from cells(runs, (K, 14, 365), [told(path), DEFAULT, *TESTS], **world)
 
 
-def units(runs: int) -> Iterator[Cell]:
+def units(runs: int) -> "Iterator[Cell]":
     """Yield units that share a learner."""
     for count, noise in ((60, 0.1), (60, 0.3), (60, 1.0), (5, 0.3)):
         yield from cells(runs, (4, 14, 90), [LAG, DEFAULT, TESTS[3]], noise=noise, n_units=count)
 
 
-def advertising(runs: int) -> Iterator[Cell]:
+def advertising(runs: int) -> "Iterator[Cell]":
     """Yield the advertising system."""
     for days in (365, 2000):
         yield from cells(runs, (6, 40, days), [LAG, DEFAULT, *TESTS], name="advertising")
 
 
-def wrong(runs: int) -> Iterator[Cell]:
+def wrong(runs: int) -> "Iterator[Cell]":
     """Yield worlds in which effects change, or arms tire."""
     for change in ("swap", "hidden", "fatigue"):
         yield from cells(runs, (4, 14, 365), [LAG, DEFAULT, *TESTS, SPLIT], change=change)
 
 
-def shares(part: str, listed: list[Cell]) -> None:
+def shares(part: str, listed: "list[Cell]") -> None:
     """Print the share of each player by world, and over all of them."""
+    from equal_split import earned, player_name
+
+    from aftereffect.studies.cells import groups
+    from aftereffect.studies.run import simulate_all
+
     found: dict[str, list[float]] = {}
     for group in groups(listed):
         texts, control = [], 0.0
@@ -157,27 +170,41 @@ def drawn(kind: str, seed: int) -> ae.Losses:
     return ae.Losses(days, **sizes, direction="maximize", low=-bound, high=bound, means=whole)
 
 
-def calibration(runs: int) -> None:
+class Statement(NamedTuple):
+    """What a run says and what is true: best and arm, the probabilities and the best arm; covered, a share of arms."""
+
+    best: list[float]
+    arm: int
+    covered: float
+
+
+def stated(kind: str, seed: int) -> Statement:
+    """Return what a player says in the end. Seasons are not told."""
+    losses = drawn(kind, seed)
+    model, means = learned(losses, seed), losses.means
+    effects, whole = model.effects(), means - means.mean()
+    covered = np.mean((effects.low <= whole) & (whole <= effects.high))
+    return Statement(model.best.tolist(), int(means.argmax()), float(covered))
+
+
+def calibration(runs: int, workers: int) -> None:
     """Print what share of the arms that are best with probability p are best, by tenths, and how often intervals hold.
 
-    Seasons are not told. From each run comes one statement, of an arm whose tenth has the fewest so far: that depends
-    on what was said, not on what is true.
+    From each run comes one statement, of an arm whose tenth has the fewest so far: that depends on what was said, not
+    on what is true.
     """
-    for kind in ("model", *KINDS):
-        said, true, covered = [[] for _ in range(10)], [0] * 10, []
-        for seed in range(runs):
-            losses = drawn(kind, seed)
-            model = learned(losses, seed)
-            best, effects, means = model.best, model.effects(), losses.means
-            tenth = np.minimum((10.0 * best).astype(int), 9)
-            arm = min(range(losses.n_arms), key=lambda i: len(said[tenth[i]]))
-            said[tenth[arm]].append(float(best[arm]))
-            true[tenth[arm]] += int(arm == means.argmax())
-            whole = means - means.mean()
-            covered.append(np.mean((effects.low <= whole) & (whole <= effects.high)))
-        lines = [f"{np.mean(p):.3f} → {n / len(p):.3f} ({len(p)})" for p, n in zip(said, true, strict=True) if p]
-        print(f"calibration, {kind}: intervals hold in {np.mean(covered):.3f} of {runs} runs")
-        print(f"  said → true (statements): {', '.join(lines)}", flush=True)
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for kind in ("model", *KINDS):
+            said, true, covered = [[] for _ in range(10)], [0] * 10, []
+            for found in pool.map(partial(stated, kind), range(runs), chunksize=20):
+                tenths = [min(int(10.0 * p), 9) for p in found.best]
+                arm = min(range(len(tenths)), key=lambda i: len(said[tenths[i]]))
+                said[tenths[arm]].append(found.best[arm])
+                true[tenths[arm]] += int(arm == found.arm)
+                covered.append(found.covered)
+            lines = [f"{np.mean(p):.3f} → {n / len(p):.3f} ({len(p)})" for p, n in zip(said, true, strict=True) if p]
+            print(f"calibration, {kind}: intervals hold in {np.mean(covered):.3f} of {runs} runs")
+            print(f"  said → true (statements): {', '.join(lines)}", flush=True)
 
 
 def times(runs: int) -> None:
@@ -202,7 +229,7 @@ def times(runs: int) -> None:
 PARTS = {"worlds": worlds, "unlike": unlike, "units": units, "advertising": advertising, "wrong": wrong}
 
 
-def main(parts: str = "", runs: str = "40") -> None:
+def main(parts: str = "", runs: str = "40", workers: str = "") -> None:
     """Print all parts asked for."""
     warnings.simplefilter("ignore", ae.AftereffectWarning)
     for part in parts.split(",") if parts else [*PARTS, "calibration", "times"]:
@@ -212,7 +239,7 @@ def main(parts: str = "", runs: str = "40") -> None:
         if part == "wrong":
             notices(int(runs))
         elif part == "calibration":
-            calibration(100 * int(runs))
+            calibration(100 * int(runs), int(workers or os.cpu_count() or 1))
         elif part == "times":
             times(int(runs))
         print(f"{part}: {time.perf_counter() - begun:.0f} s", flush=True)
