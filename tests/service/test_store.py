@@ -468,6 +468,18 @@ def test_every_part_of_an_event_is_in_its_hash(changed):
     assert event_log.next_hash(*changed) != event_log.next_hash("p", 5, "tell", 3, "u", "{}", "now")
 
 
+def test_a_view_is_made_again_only_after_a_change(store, monkeypatch):
+    one, loads, load = store.create(MAIL).id, [], event_log.load
+    monkeypatch.setattr(event_log, "load", lambda *given: loads.append(given) or load(*given))
+    assert [store.experiment(one).round for _ in range(3)] == [0, 0, 0]
+    assert (store.learned(one).totals, store.learned(one).totals, len(loads)) == (0, 0, 2)
+    store.perform_many([(one, Ask()), (one, Tell(1, 0.5))])
+    assert [store.experiment(one).counts["reports"] for _ in range(3)] == [1, 1, 1]
+    assert (store.learned(one).totals, store.learned(one).totals, len(loads)) == (1, 1, 4)
+    with pytest.raises(Refused, match="there is no experiment"):
+        store.experiment("nothing")
+
+
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(Refused, match="folder that can be written to"):
         Store.open(f"sqlite:///{tmp_path}/nowhere/store.db")

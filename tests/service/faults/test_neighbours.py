@@ -25,7 +25,6 @@ from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
-PAGE = 8192
 COLD = 5000 if SOAK else 500
 
 
@@ -34,13 +33,14 @@ def spoil_a_page(file: Path, number: int) -> None:
     with sqlite3.connect(file) as connection:
         connection.execute("DELETE FROM checkpoints WHERE experiment = ?", [number])
         events = connection.execute("SELECT hash FROM events WHERE experiment = ? ORDER BY seq", [number]).fetchall()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
     connection.close()
     content = bytearray(file.read_bytes())
-    places = [content.find(hash_.encode()) // PAGE for (hash_,) in events]
+    places = [content.find(hash_.encode()) // size for (hash_,) in events]
     page = places[len(places) // 2]
     # Other experiments have events on the pages at both ends of this log at most.
     assert page not in (places[0], places[-1])
-    content[page * PAGE : (page + 1) * PAGE] = b"\xff" * PAGE
+    content[page * size : (page + 1) * size] = b"\xff" * size
     file.write_bytes(content)
 
 

@@ -30,7 +30,7 @@ PATIENCE_S = 10
 READERS, INTERNAL_READERS = 20, 8
 """How many connections read at a time: for requests; for the writer and for tokens."""
 PRAGMAS = (
-    *("page_size=8192", "journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0", "foreign_keys=ON"),
+    *("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=0", "foreign_keys=ON"),
     *("cache_size=-65536", "cache_spill=OFF", f"journal_size_limit={LOG_LIMIT}"),
 )
 """How the connection that writes to SQLite is set up: nothing goes into the log before the commit."""

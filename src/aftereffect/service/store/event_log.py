@@ -30,7 +30,7 @@ from aftereffect.service.messages import Overview, is_id
 from aftereffect.service.settings import ExperimentSettings
 from aftereffect.service.store import schema
 
-CHECKPOINT_EVERY = 6
+CHECKPOINT_EVERY = 12
 """A checkpoint is at most this many events old; with many units, whose state is large, a quarter of their number."""
 
 _experiments, _events, _rounds, _checkpoints = (

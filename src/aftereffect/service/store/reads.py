@@ -30,6 +30,7 @@ items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
 _place = tuple_(_rounds.round, _rounds.unit_index)
 _summaries = select(schema.experiments, event_log.last_round).order_by(_experiments.number)
 _numbers = select(_experiments.number, _experiments.id)
+HEAD = select(_experiments.head).where(_experiments.id == bindparam("id"))
 NUMBER = _numbers.where(_experiments.id == bindparam("id"))
 """Finds an experiment whose row may be damaged."""
 
@@ -64,7 +65,7 @@ def experiment(connection: Connection, identity: str) -> Overview:
 
 def head(connection: Connection, identity: str) -> str:
     """Return the hash of the last event of an experiment."""
-    found: str = find(connection, identity).head
+    found: str = find(connection, identity, HEAD).head
     return found
 
 

@@ -9,7 +9,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property, partial, wraps
+from functools import cached_property, lru_cache, partial, wraps
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
@@ -26,8 +26,8 @@ from aftereffect.service.store.database import Database, refusing
 from aftereffect.service.store.webhooks import StoredReminder
 from aftereffect.service.store.writer import Action, Answer, Creation, Health, Item, Job, Once, Work, Writer, trial
 
-MOST_LEARNED = 1_024
-"""How many experiments are kept whose model has been made."""
+MOST_READ = 1_024
+"""How many views, and how many models, are kept until their experiments change."""
 # Without l, o, 0 and 1, which are easily misread. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 
@@ -82,7 +82,6 @@ class Store:
     (0.5, True)
     """
 
-    experiment = _reading(reads.experiment)
     experiments = _reading(reads.experiments)
     rounds = _reading(reads.rounds)
     events = _reading(reads.events)
@@ -93,6 +92,7 @@ class Store:
     verify_page = _reading(verify.verify_page)
     verify = _reading(verify.verify)
     _head = _reading(reads.head)
+    _view = _reading(reads.experiment)
     _model = _reading(reads.learned)
 
     def __init__(self, database: Database) -> None:
@@ -101,7 +101,8 @@ class Store:
         self._database = database
         self._writer = Writer(database, lambda: self.now())
         self._token_cache = tokens.TokenCache(database.internal)
-        self._learned: dict[str, tuple[str, Learned]] = {}
+        self._view_at = lru_cache(MOST_READ)(lambda id, _head: self._view(id))
+        self._model_at = lru_cache(MOST_READ)(lambda id, _head: self._model(id))
         self._health = Health(lambda: self._writer.submit(Job([("", Work(trial))])), lambda: database.kept_at)
 
     @cached_property
@@ -226,15 +227,13 @@ class Store:
             raise Refused("invalid", f"ids must be 1 to {MOST_COMPARED} experiments, but got {len(ids)}")
         return [comparison(self.experiment(id), self.learned(id)) for id in ids]
 
+    def experiment(self, id: str) -> Overview:
+        """Return the view of an experiment after its last commit; made again only if the experiment has changed."""
+        return self._view_at(id, self._head(id))
+
     def learned(self, id: str) -> Learned:
         """Return what the rounds so far say about the arms; made again only if the experiment has changed."""
-        head = self._head(id)
-        if (found := self._learned.get(id)) is None or found[0] != head:
-            found = self._learned[id] = head, self._model(id)
-        while len(self._learned) > MOST_LEARNED:
-            # Another thread may have dropped it.
-            self._learned.pop(next(iter(self._learned)), None)
-        return found[1]
+        return self._model_at(id, self._head(id))
 
     def backup(self, path: str | Path) -> None:
         """Write the current contents of the store to a new SQLite file."""
