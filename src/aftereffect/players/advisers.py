@@ -372,8 +372,8 @@ kernel.register(LagAdviceParams, kernel.AdviserKernel(lags_size, lags_begin, lag
 class Lags(KernelAdviser):
     """The lag model (`aftereffect.LagModel`) as an adviser: it learns from every total.
 
-    max_lag: the longest lag, by default twice max_delay and at least 14; 0 if max_delay is 0. season: a period of the
-        totals, in rounds.
+    max_lag: the longest lag, by default max_delay and at least 14; 0 if max_delay is 0. season: a period of the totals,
+        in rounds.
 
     It proposes the square of the probability that each arm is best, up to a factor: less doubt than it has, since the
     player adds exploration of its own (docs/theory/advice.md, section 9). In the opening it plans what to try, as a
@@ -395,7 +395,7 @@ class Lags(KernelAdviser):
     def form(self, setting: Setting) -> LagAdviceParams:
         """Return the parameters of the kernel."""
         d = setting.max_delay
-        longest = self.max_lag if self.max_lag is not None else max(2 * d, 14) if d else 0
+        longest = self.max_lag if self.max_lag is not None else max(d, 14) if d else 0
         sizes = setting.n_arms, longest, self.season, 0, setting.direction, setting.n_units
         limits = limits_of(setting.effects, setting.max_delay + 1, "void")
         return LagAdviceParams(LagPlayerParams(checked_params(*sizes), 0, limits, setting.n_units))
