@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from tests.theory.test_advice import Advice, added, potential
 
 import aftereffect as ae
 from aftereffect.bandits import advice as steps
+from aftereffect.core import kernel
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 
 TINY = 1e-9
@@ -350,6 +351,144 @@ def test_an_opening_is_played_by_the_adviser_and_learned_from_by_it_alone() -> N
     assert adviser.corrected[-1] == (3, 0.25, 0)
     with pytest.raises(ae.OutOfTurn, match="has been closed"):
         player.amend(n0 + 1, 0.5)
+
+
+class Failing(Opener):
+    """Opener that raises an error in one of its methods, after it has spoilt what it was given."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__(None)
+        self.method, self.calls = method, 0
+
+    def fail(self, method: str, *given: Any) -> None:
+        if method == self.method:
+            self.calls += 1
+            for each in given:
+                each.clear()
+            raise RuntimeError(f"no {method}")
+
+    def hear(self, arms: Any, totals: Any) -> None:
+        self.fail("hear", arms, totals)
+
+    def correct(self, round: int, total: float | None, unit: int = 0) -> None:
+        self.fail("correct")
+
+    def advise(self) -> Any:
+        self.fail("advise")
+
+    def play(self, stream: Any) -> Any:
+        self.fail("play")
+
+    def state(self) -> Any:
+        self.fail("state")
+        return {"numbers": np.zeros(2)} if self.method == "odd state" else [1.0]
+
+    def resume(self, state: Any) -> None:
+        self.fail("resume")
+        assert state == [1.0]
+
+
+@pytest.mark.parametrize("method", ["hear", "correct", "advise", "play", "state", "odd state"])
+@pytest.mark.parametrize("n_units", [1, 2])
+def test_a_failing_adviser_changes_nothing(method: str, n_units: int) -> None:
+    """Against the same adviser that never fails: arms, probabilities, certificate; restored players too."""
+
+    def made(method: str) -> Any:
+        player = AdvisedWrapper(ae.MatchedTsallis(3), max_delay=1, adviser=Failing(method), opening=20, seed=8)
+        return ae.Panel(player, n_units=n_units)
+
+    fine, failing, rng, failures = made("nothing"), made(method), np.random.default_rng(1), 0
+    for t in range(1, 121):
+        assert fine.ask() == failing.ask()
+        totals = rng.random(n_units).tolist()
+        assert fine.tell(totals) == failing.tell(totals)
+        if t == 10:
+            for panel in (fine, failing):
+                panel.amend(t, 0.25, n_units - 1)
+        if t in (15, 80):
+            failures += failing.player.adviser.calls + (method == "odd state")
+            fine, failing = (
+                ae.restore(json.loads(json.dumps(panel.state())), adviser=Failing(own))
+                for panel, own in ((fine, "nothing"), (failing, method))
+            )
+            failures += method == "state"
+    np.testing.assert_array_equal(fine.player.probabilities, failing.player.probabilities)
+    assert fine.certificate() == failing.certificate()
+    failures += failing.player.adviser.calls
+    assert failing.player.advice.failed == failures > 0
+    assert fine.player.advice.failed == 0
+    if method not in ("state", "odd state", "correct", "play"):
+        assert f"RuntimeError: no {method}" in str(failing.player.advice)
+
+
+@pytest.mark.parametrize("method", ["hear", "advise", "play"])
+def test_a_failing_adviser_changes_nothing_in_simulations(method: str) -> None:
+    found = [
+        ae.simulate(
+            AdvisedWrapper(ae.MatchedTsallis(3), max_delay=2, adviser=Failing(each), opening=30),
+            losses(3, 2, 300), runs=3, seed=4,
+        ).regrets
+        for each in ("nothing", method)
+    ]  # fmt: skip
+    np.testing.assert_array_equal(*found)
+
+
+def test_an_adviser_that_cannot_resume_is_refused() -> None:
+    player = ae.default_player(n_arms=2, max_delay=0, adviser=Failing("nothing"), seed=8)
+    with pytest.raises(ae.InvalidState, match=r"adviser must resume from the state .* RuntimeError: no resume"):
+        ae.restore(player.state(), adviser=Failing("resume"))
+
+
+class OffParams(NamedTuple):
+    """No parameters; the type identifies the adviser."""
+
+
+def off_size(params: OffParams, n_arms: int) -> int:
+    return 0
+
+
+def off_begin(params: OffParams, n_arms: int, state: Any) -> None:
+    pass
+
+
+def off_hear(params: OffParams, n_arms: int, state: Any, unit: int, arm: int, total: float) -> None:
+    pass
+
+
+def off_advise(params: OffParams, n_arms: int, state: Any, p: Any) -> int:
+    for i in range(n_arms):
+        p[i] = -1.0
+    return 1
+
+
+def off_play(params: OffParams, n_arms: int, state: Any, rng: Any) -> int:
+    return n_arms
+
+
+kernel.register(OffParams, kernel.AdviserKernel(off_size, off_begin, off_hear, off_advise, off_play))
+
+
+class Off(ae.advisers.KernelAdviser):
+    """In kernel form, it advises negative numbers and plays arms that there are not."""
+
+    plays_opening = True
+
+    def form(self, setting: Any) -> Any:
+        return OffParams()
+
+
+def test_a_kernel_that_fails_changes_nothing_in_any_engine() -> None:
+    def player(adviser: Any) -> Any:
+        return AdvisedWrapper(ae.MatchedTsallis(3), max_delay=1, adviser=adviser, opening=40, seed=3)
+
+    world = losses(3, 1, 300)
+    loop, rounds = (ae.simulate(player(Off()), world, runs=2, seed=4, engine=e) for e in ("loop", "rounds"))
+    silent = ae.simulate(player(Failing("nothing")), world, runs=2, seed=4)
+    np.testing.assert_array_equal(loop.regrets, rounds.regrets)
+    np.testing.assert_array_equal(loop.regrets, silent.regrets)
+    one = player(Off())
+    play(one, 100)
+    assert one.advice.failed == 40 + one.bandit.updates + 1
 
 
 @pytest.mark.parametrize(("says", "why"), [([3], "arm must be at most 2"), ([0, 1], "one per unit"), (None, "")])

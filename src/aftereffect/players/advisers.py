@@ -49,7 +49,8 @@ class Setting(NamedTuple):
 class Adviser(Protocol):
     """Anything that proposes probabilities of the arms. A subclass needs `advise`, and `hear` unless it is deaf.
 
-    If a method raises an error, or what it advises is no distribution, the player goes on without it, and counts it.
+    If a method raises an error once the player plays, or what it returns is no distribution, arm or plain JSON value,
+    the player goes on without it, and counts it. Errors of `begin` and `resume` refuse the player or the saved state.
 
     plays_opening: whether it chooses the arms of the rounds before the first block itself, by `play`.
 
@@ -92,7 +93,7 @@ class Adviser(Protocol):
         return None
 
     def resume(self, state: Any) -> None:
-        """Continue from what `state` returned; called after `begin`."""
+        """Continue from what `state` returned, unless that was None or failed; called after `begin`."""
         return None
 
     def kernel(self) -> Any:
@@ -413,7 +414,7 @@ SAVED: Mapping[str, Callable[..., Adviser]] = {kind.__name__: kind for kind in (
 
 
 def make(adviser: Any) -> Adviser:
-    """Return the adviser of this name, or a copy of an adviser that is given as an object."""
+    """Return the adviser of this name, or the one that is given as an object."""
     if isinstance(adviser, str):
         return NAMED[checks.choice("adviser", adviser, NAMED)]()
     if not isinstance(adviser, Adviser):

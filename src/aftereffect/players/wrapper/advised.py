@@ -23,8 +23,8 @@ from aftereffect.bandits import advice
 from aftereffect.bandits.adaptive_tsallis import MOST, AdaptiveTsallis
 from aftereffect.bandits.advice import Budget
 from aftereffect.bandits.protocol import Bandit
-from aftereffect.core import checks, kernel, saved
-from aftereffect.core.errors import InvalidArgument
+from aftereffect.core import checks, kernel, random, saved
+from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
 from aftereffect.core.kernel import DREW, FloatState, WordState, helper
 from aftereffect.core.text import amount, counted
 from aftereffect.players import advisers
@@ -77,7 +77,12 @@ def advised_ask(params: AdvisedParams, n_arms: int, state: FloatState, rng: Word
         return kernel.player_ask(params.player, n_arms, state, rng)
     state[ROUND] += 1.0
     state[DREW] = 1.0
-    return kernel.adviser_play(params.adviser, n_arms, state[params.adviser_at :], rng)
+    arm = kernel.adviser_play(params.adviser, n_arms, state[params.adviser_at :], rng)
+    if 0 <= arm < n_arms:
+        return arm
+    state[params.memory_at + 5 * n_arms + advice.FAILED] += 1.0
+    base = state[params.player.base_at :]
+    return kernel.bandit_draw(params.player.base, n_arms, base, random.uniform(rng[random.ARMS]))
 
 
 def advised_tell(params: AdvisedParams, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float) -> int:
@@ -286,7 +291,7 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
 
     def _listen(self, totals: Sequence[float | None], update: bool) -> None:
         """Let the adviser hear a round and, after an update, follow it."""
-        self._guarded(self.adviser.hear, self._arms, totals)
+        self._guarded(self.adviser.hear, self._arms.copy(), totals)
         self._draw_next = self._draw_next or self._round <= self.opening
         if update or self._round == self.opening:
             self._consult()
@@ -406,10 +411,15 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
         self.adviser.begin(self._setting())
 
     def _saved(self) -> dict[str, Any]:
-        return super()._saved() | {
-            "adviser": {"kind": type(self.adviser).__name__, "state": self.adviser.state()},
-            "advice": self._memory.tolist(),
-        }
+        # First, since a failure is counted in the memory.
+        own = {"kind": type(self.adviser).__name__, "state": self._guarded(self._adviser_state)}
+        return super()._saved() | {"adviser": own, "advice": self._memory.tolist()}
+
+    def _adviser_state(self) -> Any:
+        """Return the adviser's state; an error if it is not of plain JSON types."""
+        state = self.adviser.state()
+        saved.canonical(state)
+        return state
 
     def _resume(self, fields: Mapping[str, Any]) -> None:
         super()._resume(fields)
@@ -418,9 +428,16 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
     def take_up(self, adviser: Any, state: Mapping[str, Any]) -> None:
         """Go on with this adviser, None for one of the library's, from its part of the player's saved state."""
         own = state["adviser"]
-        self.adviser = advisers.restored(own["kind"], own["state"]) if adviser is None else advisers.make(adviser)
-        self.adviser.begin(self._setting())
-        self.adviser.resume(own["state"])
+        try:
+            self.adviser = advisers.restored(own["kind"], own["state"]) if adviser is None else advisers.make(adviser)
+            self.adviser.begin(self._setting())
+            if own["state"] is not None:
+                self.adviser.resume(own["state"])
+        except AftereffectError:
+            raise
+        except Exception as error:
+            rule = "adviser must resume from the state that it returned"
+            raise InvalidState(f"{rule}, but got {checks.shown(own)}: {type(error).__name__}: {error}") from error
 
 
 class Silent(Adviser):
