@@ -179,7 +179,7 @@ Units = Annotated[
 class Part(BaseModel):
     """A part of the settings whose fields are all optional."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     def given(self) -> dict[str, Any]:
         """Return the fields that were given."""
@@ -192,8 +192,12 @@ class CarryOver(Part):
     model_config = ConfigDict(json_schema_extra={"examples": [{"window": "7 days", "round_length": "1 day"}]})
 
     window: Duration | None = None
+    """No effect lasts longer than this: "7 days", "2 weeks"."""
     half_life: Duration | None = None
+    """Half of an effect has arrived after this long, half of the rest after the same time again: "3 days". The
+    carry-over is the one with the best guarantee; effects that arrive later are part of the guarantee."""
     round_length: Duration | None = None
+    """The same as outside."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -268,20 +272,21 @@ class Design(BaseModel):
     """A total that the range makes impossible is recorded; for learning it is dropped (void), because it may be a
     typing error, or counted as the nearest possible one (clip), which avoids a bias."""
     direction: Literal["maximize", "minimize"] = "maximize"
+    """maximize or minimize; by default maximize."""
     carry_over: CarryOver | None = None
     round_length: float = 1.0
-    """In days, or in words."""
+    """How long a round is: "1 day", "1 week"; by default a day."""
     horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST)
     """Rounds; by default open-ended."""
     units: Units = ("1",)
-    """How many units play in parallel, or their names."""
+    """How many units play in parallel, or their names; as text, separated by commas."""
     player: Player = Field("advised", json_schema_extra={"default": None})
     """"advised" has a guarantee; "model" needs to know neither how long effects last nor their range, and is used if
     max_delay and carry_over are omitted; "paper" needs a horizon."""
     max_lag: int | None = Field(None, strict=True, ge=1, le=MOST_LAG)
     """For "model": the longest lag it looks for, in rounds."""
     max_delay: int = Field(0, strict=True, ge=0, le=MOST_DELAY, json_schema_extra={"default": None})
-    """d, in rounds."""
+    """d: how many rounds after its own an effect can still arrive."""
     prior: PriorMeans | None = None
     """What is known about the arms before round 1."""
 

@@ -12,11 +12,13 @@ from collections.abc import Callable
 import typer
 
 from aftereffect.service.cli import experiments, lags, records, server
+from aftereffect.service.cli.arguments import command
+from aftereffect.service.cli.output import Answer
 
 __all__ = ["mount"]
 
 # By heading of the help.
-VERBS: dict[str, tuple[Callable[..., None], ...]] = {
+VERBS: dict[str, tuple[Callable[..., Answer | None], ...]] = {
     "Experiments": (
         *(experiments.plan, experiments.init, experiments.ask, experiments.tell, experiments.upload),
         *(experiments.amend, experiments.note, experiments.status, experiments.remind),
@@ -37,5 +39,5 @@ def mount(app: typer.Typer) -> None:
         for verb in verbs:
             settings = {"ignore_unknown_options": verb in REPORTING}
             name = verb.__name__.rstrip("_").replace("_", "-")
-            app.command(name, context_settings=settings, rich_help_panel=heading)(verb)
+            app.command(name, context_settings=settings, rich_help_panel=heading)(command(verb))
     app.add_typer(server.token, rich_help_panel="Server")

@@ -1,4 +1,4 @@
-"""The arguments and options that commands share, and their conversion to settings, rounds and totals.
+"""What commands share: `command` makes one of a function; arguments and options become settings, rounds and totals.
 
 Settings are validated in `settings.py`, as for requests and forms. This module handles only what is specific to the
 command line: numbers as text, an optional EXPERIMENT, comma-separated lists.
@@ -7,8 +7,8 @@ command line: numbers as text, an optional EXPERIMENT, comma-separated lists.
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,10 +18,10 @@ import typer
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service import totals
-from aftereffect.service.cli.output import Format, exit_on_error
+from aftereffect.service.cli.output import Answer, Format, exit_on_error, show
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import Summary, is_id
-from aftereffect.service.settings import ExperimentSettings, PlanQuestion
+from aftereffect.service.settings import CarryOver, ExperimentSettings, PlanQuestion
 from aftereffect.service.totals import MISSING
 
 if TYPE_CHECKING:
@@ -49,48 +49,57 @@ Restate = Annotated[bool, typer.Option("--restate", help="Another total of a rep
 Arm = Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] ARM", help="The name of the arm.")]
 Column = Annotated[str | None, typer.Option(help="For a file: the name of this column.")]
 Settings = dict[str, Any]
+"""The settings that were given as options, as in a request; a command names those that it takes in an annotation."""
 KINDS: dict[str, type] = {
     **dict.fromkeys(("max_delay", "max_lag", "horizon", "seed"), int),
     **dict.fromkeys(("low", "high", "gap", "noise"), float),
 }
 """The types of settings that are not text on the command line."""
-LENGTHS = {
-    "window": 'No effect lasts longer than this: "7 days", "2 weeks".',
-    "half_life": 'Half of an effect has arrived after this long, half of the rest after the same time again: "3 days". '
-    "The carry-over is the one with the best guarantee; effects that arrive later are part of the guarantee.",
-    "max_delay": "d: how many rounds after its own an effect can still arrive.",
-}
-HELP = LENGTHS | {
-    "round_length": 'How long a round is: "1 day", "1 week"; by default a day.',
-    "direction": "maximize or minimize; by default maximize.",
-    "units": "The number of units, or their names separated by commas.",
-}
-"""The text for settings that are given in another way than in a request, or have no description there."""
+LENGTHS = ("window", "half_life", "max_delay")
+"""The ways to say how long effects last."""
 
 
-def with_settings(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for each of these settings; it gets those that were used as the dict `settings`."""
+def command(verb: Callable[..., Answer | None]) -> Callable[..., None]:
+    """Return the command of a function, which prints its answer, or an error, and ends with an exit status.
 
-    def decorated(verb: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(verb)
-        def command(**given: Any) -> None:
-            with exit_on_error(given["form"]):
-                settings = collected({name: given.pop(name) for name in names})
-            verb(**given, settings=settings)
+    For its parameter `service` the command has the option --store, and opens the service there; for `settings` it has
+    an option for each setting in the annotation. A function that returns an answer gets the option --format.
+    """
+    signature = inspect.signature(verb)
+    own = {name: each.replace(kind=Parameter.KEYWORD_ONLY) for name, each in signature.parameters.items()}
+    opens, settings = own.pop("service", None) is not None, own.pop("settings", None)
+    names = () if settings is None else settings.annotation.__metadata__[0]
+    options = [*own.values(), *(_parameter(name, _option(name)) for name in names)]
+    options += [_parameter("store", Store, DEFAULT_STORE)] if opens else []
+    options += [_parameter("form", Form, Format.TABLE)] if signature.return_annotation is Answer else []
 
-        own = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=_option(name)) for name in names]
-        others = inspect.signature(verb).parameters.values()
-        first = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in others if each.name != "settings"]
-        command.__dict__["__signature__"] = inspect.Signature([*first[:-2], *own, *first[-2:]])
-        return command
+    def run(**given: Any) -> None:
+        form = given.get("form", Format.TABLE)
+        with exit_on_error(form), ExitStack() as stack:
+            if settings is not None:
+                given["settings"] = collected({name: given.pop(name) for name in names})
+            if opens:
+                # Imported here because it is slow and needs the extra.
+                from aftereffect.service.local import open_service
 
-    return decorated
+                given["service"] = stack.enter_context(open_service(given.pop("store")))
+            answer = verb(**{name: given[name] for name in signature.parameters})
+            if answer is not None:
+                show(form, answer.data, answer.lines)
+                raise typer.Exit(answer.status)
+
+    functools.update_wrapper(run, verb, assigned=("__name__", "__doc__"))
+    run.__dict__["__signature__"] = inspect.Signature(options)
+    return run
+
+
+def _parameter(name: str, kind: Any, default: Any = None) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def _option(name: str) -> Any:
-    fields = ExperimentSettings.model_fields | PlanQuestion.model_fields
-    said = HELP[name] if name in HELP else fields[name].description
-    return Annotated[KINDS.get(name, str) | None, typer.Option(help=said)]
+    fields = CarryOver.model_fields | ExperimentSettings.model_fields | PlanQuestion.model_fields
+    return Annotated[KINDS.get(name, str) | None, typer.Option(help=fields[name].description)]
 
 
 def collected(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,17 +122,6 @@ def collected(given: Mapping[str, Any]) -> dict[str, Any]:
     if "units" in found:
         found["units"] = unit_list(found["units"])
     return found
-
-
-@contextmanager
-def opened(store: str, form: Format = Format.TABLE, **options: Any) -> Iterator["Service"]:
-    """Open the service of a store; an error ends the command. options: those of `local.open_service`."""
-    with exit_on_error(form):
-        # Imported here because it is slow and needs the extra.
-        from aftereffect.service.local import open_service
-
-        with open_service(store, **options) as service:
-            yield service
 
 
 def chosen(service: "Service", reference: str | None) -> str:

@@ -16,8 +16,7 @@ from aftereffect.core.text import amount
 from aftereffect.service import totals
 from aftereffect.service.cli import arguments as args
 from aftereffect.service.cli import output
-from aftereffect.service.cli.arguments import Form
-from aftereffect.service.cli.output import Format, exit_on_error, show
+from aftereffect.service.cli.output import Answer
 from aftereffect.service.messages import finite
 from aftereffect.service.settings import days, duration
 
@@ -29,54 +28,50 @@ MOST_COEFFICIENTS = 400
 """Maximum of (arms - 1) * (max_lag + 1) in an estimate, for the memory it takes."""
 
 
-@args.with_settings("round_length", "noise")
 def pilot(
     max_lag: Annotated[str, typer.Option(help='The longest lag to measure: a number of rounds, or "2 weeks".')],
-    settings: args.Settings,
+    settings: Annotated[args.Settings, ("round_length", "noise")],
     arms: Annotated[int, typer.Option(help="The number of arms.")] = 2,
     rounds: Annotated[int | None, typer.Option(help="By default twelve totals for each arm and lag.")] = None,
     units: Annotated[int, typer.Option(help="The number of units that play in parallel.")] = 1,
     seed: Annotated[int, typer.Option(help="The random seed of the schedule.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the schedule to this CSV file.")] = None,
-    form: Form = Format.TABLE,
-) -> None:
+) -> Answer:
     """Plan a pilot: how long it takes, how wide its bands will be, and its random schedule. Nothing is stored.
 
     Play it yourself, and estimate from its totals with `aftereffect carryover FILE --randomised`.
     """
-    with exit_on_error(form):
-        from aftereffect.carryover import Pilot
+    from aftereffect.carryover import Pilot
 
-        length, noise = days(settings.get("round_length", 1.0)), settings.get("noise")
-        D = int(max_lag) if max_lag.isdigit() else math.ceil(days(max_lag) / length - 1e-9)
-        n = rounds or max(D + 2 * (arms - 1) * (D + 1) + 20, D + math.ceil(12 * arms * (D + 1) / units))
-        planned = Pilot(n_arms=arms, rounds=n, max_lag=D, units=units, seed=seed)
-        found: dict[str, Any] = {"rounds": n, "max_lag": D, "effect": None, "whole": None}
-        lines = [
-            f"A pilot of {n:,} rounds ({duration(n * length)}) measures the effects of {arms} arms up to lag {D}.",
-            "On average its outcome is that of an equal split between the arms.",
-        ]
-        if noise is None:
-            lines.append("Give a guess of the noise with --noise to see how wide the bands will be.")
-        else:
-            width = planned.expected_width(noise=noise)
-            found |= {"effect": width.effect, "whole": width.whole}
-            lines.append(
-                f"With noise of {amount(noise)}, the effect at a lag will be known to ±{width.effect:.3g}, the whole "
-                f"effect of an arm to ±{width.whole:.3g} (95% bands)."
-            )
-        if out is not None:
-            rows = [f"{t + 1},{u + 1},{arm + 1}" for t, row in enumerate(planned.arms) for u, arm in enumerate(row)]
-            out.write_text("\n".join(["round,unit,arm", *rows, ""]), encoding="utf-8")
-            lines.append(f"The schedule is in {out}.")
-        show(form, found, lines)
+    length, noise = days(settings.get("round_length", 1.0)), settings.get("noise")
+    D = int(max_lag) if max_lag.isdigit() else math.ceil(days(max_lag) / length - 1e-9)
+    n = rounds or max(D + 2 * (arms - 1) * (D + 1) + 20, D + math.ceil(12 * arms * (D + 1) / units))
+    planned = Pilot(n_arms=arms, rounds=n, max_lag=D, units=units, seed=seed)
+    found: dict[str, Any] = {"rounds": n, "max_lag": D, "effect": None, "whole": None}
+    lines = [
+        f"A pilot of {n:,} rounds ({duration(n * length)}) measures the effects of {arms} arms up to lag {D}.",
+        "On average its outcome is that of an equal split between the arms.",
+    ]
+    if noise is None:
+        lines.append("Give a guess of the noise with --noise to see how wide the bands will be.")
+    else:
+        width = planned.expected_width(noise=noise)
+        found |= {"effect": width.effect, "whole": width.whole}
+        lines.append(
+            f"With noise of {amount(noise)}, the effect at a lag will be known to ±{width.effect:.3g}, the whole "
+            f"effect of an arm to ±{width.whole:.3g} (95% bands)."
+        )
+    if out is not None:
+        rows = [f"{t + 1},{u + 1},{arm + 1}" for t, row in enumerate(planned.arms) for u, arm in enumerate(row)]
+        out.write_text("\n".join(["round,unit,arm", *rows, ""]), encoding="utf-8")
+        lines.append(f"The schedule is in {out}.")
+    return Answer(found, lines)
 
 
-@args.with_settings("direction", "low", "high", "horizon")
 def carryover(
     file: Annotated[Path, typer.Argument(metavar="HISTORY.csv", help="With the columns arm and total; - is stdin.")],
     max_lag: Annotated[int, typer.Option(help="The longest lag, in rounds.")],
-    settings: args.Settings,
+    settings: Annotated[args.Settings, ("direction", "low", "high", "horizon")],
     randomised: Annotated[bool, typer.Option("--randomised", help="Arms were chosen at random.")] = False,
     season: Annotated[float | None, typer.Option(help="A period of the totals in rounds, such as 7.")] = None,
     arm_column: args.Column = None,
@@ -84,39 +79,37 @@ def carryover(
     round_column: args.Column = None,
     unit_column: args.Column = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the curves into this picture.")] = None,
-    form: Form = Format.TABLE,
-) -> None:
+) -> Answer:
     """Estimate how long effects last from a file of past rounds, and propose a max_delay if --high is given.
 
     The first line names the columns: arm and total, and perhaps unit, and round or date; without these two, each line
     is the next round of its unit. They are found by usual names, such as campaign, sales, store and day.
     """
-    with exit_on_error(form):
-        from aftereffect.carryover import estimate
-        from aftereffect.carryover.delay import choose_delay
+    from aftereffect.carryover import estimate
+    from aftereffect.carryover.delay import choose_delay
 
-        columns = {"arm": arm_column, "total": total_column, "round": round_column, "unit": unit_column}
-        table, guessed = _history(args.text_of(str(file)), columns)
-        names = table.arms
-        if (len(names) - 1) * (max_lag + 1) > MOST_COEFFICIENTS:
-            rule = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}"
-            raise InvalidArgument(f"{rule}, but got {len(names) - 1} * {max_lag + 1}")
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", AftereffectWarning)
-            exposure = "randomised" if randomised else "recorded"
-            options: dict[str, Any] = {"n_arms": len(names), "season": season, "exposure": exposure}
-            curves = estimate(table.played, table.totals, max_lag=max_lag, **options)
-            given = {"n_arms": len(names), "direction": "maximize", **settings}
-            choice = choose_delay(curves=curves, **given) if "high" in settings else None
-        if plot is not None:
-            figure, axes = checks.optional("matplotlib.pyplot", "--plot", "plots").subplots(layout="constrained")
-            curves.plot(axes, names)
-            figure.savefig(plot)
-        found: dict[str, Any] = {"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise}
-        found |= {"ends": curves.ends(), "arrived": _by_arm(curves.arrived, names)}
-        found["max_delay"] = None if choice is None else choice.max_delay
-        lines = [*guessed, *(f"Attention: {each.message}" for each in caught)]
-        show(form, found, [*lines, *output.carryover(curves, names, choice)])
+    columns = {"arm": arm_column, "total": total_column, "round": round_column, "unit": unit_column}
+    table, guessed = _history(args.text_of(str(file)), columns)
+    names = table.arms
+    if (len(names) - 1) * (max_lag + 1) > MOST_COEFFICIENTS:
+        rule = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}"
+        raise InvalidArgument(f"{rule}, but got {len(names) - 1} * {max_lag + 1}")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", AftereffectWarning)
+        exposure = "randomised" if randomised else "recorded"
+        options: dict[str, Any] = {"n_arms": len(names), "season": season, "exposure": exposure}
+        curves = estimate(table.played, table.totals, max_lag=max_lag, **options)
+        given = {"n_arms": len(names), "direction": "maximize", **settings}
+        choice = choose_delay(curves=curves, **given) if "high" in settings else None
+    if plot is not None:
+        figure, axes = checks.optional("matplotlib.pyplot", "--plot", "plots").subplots(layout="constrained")
+        curves.plot(axes, names)
+        figure.savefig(plot)
+    found: dict[str, Any] = {"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise}
+    found |= {"ends": curves.ends(), "arrived": _by_arm(curves.arrived, names)}
+    found["max_delay"] = None if choice is None else choice.max_delay
+    lines = [*guessed, *(f"Attention: {each.message}" for each in caught)]
+    return Answer(found, [*lines, *output.carryover(curves, names, choice)])
 
 
 def _by_arm(bands: "Bands", names: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:

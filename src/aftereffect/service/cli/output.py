@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -48,6 +48,14 @@ class Format(StrEnum):
 
     TABLE = "table"
     JSON = "json"
+
+
+class Answer(NamedTuple):
+    """What a command prints: data as JSON, or lines of text. status: its exit status."""
+
+    data: Any
+    lines: Iterable[str]
+    status: int = DONE
 
 
 def exit_status(error: AftereffectError) -> int:
@@ -318,6 +326,11 @@ def verdicts(found: Sequence[messages.Verdict]) -> list[str]:
     return [
         f"{one.experiment}: " + (f"ok, rounds: {one.rounds}" if one.ok else f"CORRUPT: {one.finding}") for one in found
     ]
+
+
+def verified(found: Sequence[messages.Verdict]) -> int:
+    """Return the exit status of a verification."""
+    return DONE if all(one.ok for one in found) else CORRUPT
 
 
 def restored_tokens(valid: int) -> list[str]:

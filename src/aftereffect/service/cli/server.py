@@ -1,13 +1,16 @@
 """The commands for a server: serve, and token to control access."""
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from aftereffect.service.cli import output
-from aftereffect.service.cli.arguments import DEFAULT_STORE, Form, Store, opened
-from aftereffect.service.cli.output import Format, exit_on_error, show
+from aftereffect.service.cli.arguments import DEFAULT_STORE, Form, Store, command
+from aftereffect.service.cli.output import Answer, Format
+
+if TYPE_CHECKING:
+    from aftereffect.service.protocol import Service
 
 token = typer.Typer(name="token", help="Create, list and revoke the tokens of a server.", no_args_is_help=True)
 
@@ -24,20 +27,19 @@ def serve(
     form: Form = Format.TABLE,
 ) -> None:
     """Run the server: REST API, dashboard, metrics. Tokens are required except on loopback. Ctrl-C stops it."""
-    with exit_on_error(form):
-        from aftereffect.service.api.server import announce
-        from aftereffect.service.api.server import serve as run
-        from aftereffect.service.config import Config
-        from aftereffect.service.demo import ensure
-        from aftereffect.service.errors import checked
-        from aftereffect.service.local import database
-        from aftereffect.service.store.store import Store
+    from aftereffect.service.api.server import announce
+    from aftereffect.service.api.server import serve as run
+    from aftereffect.service.config import Config
+    from aftereffect.service.demo import ensure
+    from aftereffect.service.errors import checked
+    from aftereffect.service.local import database
+    from aftereffect.service.store.store import Store
 
-        config = checked(Config, {"host": host, "port": port, "store": database(store)}, "the configuration")
-        if demo:
-            with Store.open(config.store) as made:
-                ensure(made)
-        run(config, ready=announce if form is Format.TABLE else _announce_as_json)
+    config = checked(Config, {"host": host, "port": port, "store": database(store)}, "the configuration")
+    if demo:
+        with Store.open(config.store) as made:
+            ensure(made)
+    run(config, ready=announce if form is Format.TABLE else _announce_as_json)
 
 
 def _announce_as_json(address: str) -> None:
@@ -45,33 +47,33 @@ def _announce_as_json(address: str) -> None:
 
 
 @token.command()
+@command
 def create(
     name: Annotated[str, typer.Argument(help="Who or what it is for.")],
     scope: Annotated[list[str], typer.Option("--scope", help="read, play or admin; give one or more.")],
     store: Store = DEFAULT_STORE,
-    form: Form = Format.TABLE,
-) -> None:
+) -> Answer:
     """Create a token and print it. It cannot be shown again: only its hash is stored."""
-    with opened(store, form, create=True) as service:
+    from aftereffect.service.local import open_service
+
+    with open_service(store, create=True) as service:
         made = service.create_token(name, scope)
-        show(form, made.data, [made.token])
+    return Answer(made.data, [made.token])
 
 
 @token.command("list")
-def list_tokens(store: Store = DEFAULT_STORE, form: Form = Format.TABLE) -> None:
+@command
+def list_tokens(service: "Service") -> Answer:
     """List tokens: id, name, scopes."""
-    with opened(store, form) as service:
-        found = service.tokens()
-        show(form, {"items": [one.data for one in found]}, output.tokens(found))
+    found = service.tokens()
+    return Answer({"items": [one.data for one in found]}, output.tokens(found))
 
 
 @token.command()
+@command
 def revoke(
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="From `token list`.")],
-    store: Store = DEFAULT_STORE,
-    form: Form = Format.TABLE,
-) -> None:
+    service: "Service", token_id: Annotated[str, typer.Argument(metavar="ID", help="From `token list`.")]
+) -> Answer:
     """Revoke a token, effective immediately."""
-    with opened(store, form) as service:
-        service.revoke_token(token_id)
-        show(form, {"revoked": token_id}, [f"Token {token_id} is revoked."])
+    service.revoke_token(token_id)
+    return Answer({"revoked": token_id}, [f"Token {token_id} is revoked."])
