@@ -200,7 +200,7 @@ def test_bad_usage_ends_in_two(store: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        (["--max-delay", "3"], "carry-over must be given by one of"),
+        (["--max-delay", "3"], "max_delay must be omitted if carry_over (a window or half-life) is given"),
         (["--high", "nan"], "high must be a finite number"),
         (["--arm", "letter"], "arms must be distinct"),
         (["--units", "0"], "units must be at least 1"),
@@ -219,8 +219,10 @@ def test_what_init_refuses_makes_no_store(store: str, changed: list[str], messag
 
 def test_carry_over_is_said_in_one_way_or_learned(store: str) -> None:
     words = ["init", "a", "--arm", "x", "--arm", "y", "--high", "1", "--store", store]
-    rule = "carry-over must be given by one of --window, --half-life, --max-delay, but got --window and --max-delay"
+    rule = "max_delay must be omitted if carry_over (a window or half-life) is given, but got 1"
     assert rule in refused(2, *words, "--window", "2 days", "--max-delay", "1").err
+    rule = "carry_over must have exactly one of window and half_life"
+    assert rule in refused(2, *words, "--window", "2 days", "--half-life", "1 day").err
     assert "high must be omitted for player 'model'" in refused(2, *words).err
     made = told("init", "a", "--arm", "x", "--arm", "y", "--store", store)
     assert (made["player"], made["max_delay"], made["high"]) == ("model", None, None)

@@ -89,7 +89,7 @@ def test_a_tell_is_repeated_with_the_same_bytes() -> None:
     script = Script(httpx.ReadTimeout("slow"), httpx.Response(200, json={**REPORT, "round": 4, "total": 0.5}))
     assert script.client().tell("x", 4, 0.5, unit=2).total == 0.5
     first, second = script.asked
-    assert first.content == second.content == b'{"total":0.5,"unit":"2"}'
+    assert first.content == second.content == b'{"total":0.5,"unit":2,"ahead":true,"next":false}'
 
 
 def test_an_amend_reads_what_it_corrects_and_is_then_repeated() -> None:
@@ -100,7 +100,7 @@ def test_an_amend_reads_what_it_corrects_and_is_then_repeated() -> None:
     assert caught.value.code == "conflict"
     read, first, second = script.asked
     assert (read.method, read.url.params["after"]) == ("GET", "3")
-    assert first.content == second.content == b'{"total":6.0,"was":5.0,"unit":"2"}'
+    assert first.content == second.content == b'{"total":6.0,"unit":2,"was":5.0}'
 
 
 def test_an_amend_of_a_round_that_is_not_there_corrects_no_other_total() -> None:
@@ -108,13 +108,13 @@ def test_an_amend_of_a_round_that_is_not_there_corrects_no_other_total() -> None
     with pytest.raises(Refused) as caught:
         script.client().amend("x", 4, 6.0)
     assert caught.value.code == "conflict"
-    assert [json.loads(sent.content) for sent in script.asked[1:]] == [{"total": 6.0, "was": None}] * 2
+    assert [json.loads(sent.content) for sent in script.asked[1:]] == [{"total": 6.0, "unit": None, "was": None}] * 2
 
 
 def test_an_amend_with_a_precondition_needs_no_reading() -> None:
     script = Script(httpx.Response(200, json={**REPORT, "round": 4, "total": 6.0}))
     assert script.client().amend("x", 4, 6.0, was=None).total == 6.0
-    assert [json.loads(sent.content) for sent in script.asked] == [{"total": 6.0, "was": None}]
+    assert [json.loads(sent.content) for sent in script.asked] == [{"total": 6.0, "unit": None, "was": None}]
 
 
 def test_what_creates_is_sent_with_a_key_that_its_repeats_have_and_others_do_not() -> None:
@@ -133,7 +133,7 @@ def test_what_creates_is_sent_with_a_key_that_its_repeats_have_and_others_do_not
 
 
 @pytest.mark.parametrize(
-    ("header", "wait"), [("2", 2.0), (None, 0.1), ("soon", 0.1), ("1e9", LONGEST_WAIT), ("nan", 0.1), ("-1", 0.0)]
+    ("header", "wait"), [("2", 2.0), (None, 0.1), ("soon", 0.1), ("999999999", LONGEST_WAIT), ("nan", 0.1), ("-1", 0.1)]
 )
 def test_a_busy_server_is_given_the_time_it_asks_for(header: str | None, wait: float) -> None:
     busy = refusal(429, "too_many")

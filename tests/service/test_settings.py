@@ -71,7 +71,10 @@ def test_null_stands_for_the_default() -> None:
         ({"max_delay": 2.0}, "max_delay must be an int, but got 2.0"),
         ({"max_delay": True}, "max_delay must be an int, but got True"),
         ({"max_delay": None}, "high must be omitted for player 'model', which is that of settings without max_delay"),
-        ({"carry_over": {"window": 7}}, "max_delay must be omitted if carry_over is given, but got 3"),
+        (
+            {"carry_over": {"window": 7}},
+            "max_delay must be omitted if carry_over (a window or half-life) is given, but got 3",
+        ),
         (
             {"max_delay": None, "carry_over": 7},
             "carry_over must be a mapping with keys among 'window', 'half_life', 'round_length', but got 7",

@@ -12,8 +12,6 @@ what creates something is sent with an idempotency key, an amend names the total
 may be repeated.
 """
 
-import json
-import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -87,20 +85,21 @@ class Client(Service):
         self._http.close()
 
     def _answer(self, operation: Operation[Any], path: Mapping[str, Any], body: Any, query: Mapping[str, Any]) -> Any:
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        if "key" in operation.parameters:
-            headers["Idempotency-Key"] = secrets.token_urlsafe(32)
+        headers = {"Idempotency-Key": secrets.token_urlsafe(32)} if "key" in operation.parameters else {}
         try:
             request = self._http.build_request(
                 operation.method,
                 operation.path.replace(":path", "").format(**{name: _segment(str(path[name])) for name in path}),
-                content=None if body is None else _encoded(body),
+                json=body,
                 headers=headers,
                 params=query,
                 timeout=PATIENCE if operation.pool == "long_reads" else httpx.USE_CLIENT_DEFAULT,
             )
-        except (httpx.InvalidURL, UnicodeEncodeError) as error:
+        except httpx.InvalidURL as error:
             raise InvalidArgument(f"a request must fit into an address, but {error}: {shown(dict(path))}") from None
+        except (ValueError, TypeError):
+            rule = "a request must be JSON with finite numbers only, and without lone surrogates"
+            raise InvalidArgument(f"{rule}, but got {shown(dict(path) if body is None else body)}") from None
         answer = self._send(request)
         if operation.reply is bytes or not answer.content:
             return answer.content
@@ -113,13 +112,13 @@ class Client(Service):
     def _send(self, request: httpx.Request) -> httpx.Response:
         """Send a request, again if need be, and return the answer; raise `Refused` on failure."""
         for attempt in range(self.retries + 1):
-            wait = None
+            wait = ""
             try:
                 answer = self._http.send(request)
                 if answer.is_success:
                     return answer
                 repeat = answer.status_code in (429, 503)
-                wait = answer.headers.get("Retry-After")
+                wait = answer.headers.get("Retry-After", "")
                 problem = Refused.from_problem(answer.status_code, _document(answer))
             except httpx.TransportError as error:
                 repeat = True
@@ -138,13 +137,6 @@ def _segment(part: str) -> str:
     return quoted if part.strip(".") else quoted.replace(".", "%2E")
 
 
-def _encoded(body: Any) -> bytes:
-    try:
-        return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
-    except (ValueError, TypeError):
-        raise InvalidArgument(f"a request must be JSON with finite numbers only, but got {shown(body)}") from None
-
-
 def _document(answer: httpx.Response) -> Any:
     try:
         return answer.json()
@@ -152,10 +144,6 @@ def _document(answer: httpx.Response) -> Any:
         return None
 
 
-def _pause(attempt: int, wanted: str | None) -> float:
+def _pause(attempt: int, wanted: str) -> float:
     """Return the seconds to wait: Retry-After if given, else 0.1 s doubled with each attempt; at most LONGEST_WAIT."""
-    try:
-        seconds = math.nan if wanted is None else float(wanted)
-    except ValueError:
-        seconds = math.nan
-    return min(max(seconds if math.isfinite(seconds) else 0.1 * 2.0**attempt, 0.0), LONGEST_WAIT)
+    return min(float(wanted) if wanted.isdecimal() else 0.1 * 2.0**attempt, LONGEST_WAIT)

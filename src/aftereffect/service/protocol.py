@@ -90,7 +90,7 @@ class Service(ABC):
 
     def note(self, experiment: str, round: int, note: str | None, unit: Unit = None) -> Report:
         """Write a note on a round, such as "holiday"; None removes it."""
-        return self._call(operations.note, experiment, integer("round", round), body=_body(unit, note=note))
+        return self._call(operations.note, experiment, integer("round", round), body={"note": note, "unit": unit})
 
     def reminder(self, experiment: str) -> messages.Reminder:
         """Return the reminder of an experiment, and how its latest call went."""
@@ -111,13 +111,12 @@ class Service(ABC):
         if webhook is None:
             self._call(operations.forget_reminder, experiment)
         else:
-            when = {"after": after} if before is None else {"before": before}
-            self._call(operations.remind, experiment, body={"webhook": webhook, **when})
+            self._call(operations.remind, experiment, body={"webhook": webhook, "after": after, "before": before})
         return self.reminder(experiment)
 
     def ask(self, experiment: str, unit: Unit = None) -> Turn:
         """Return the arm to play in the open round, and why; open the next round if none is open."""
-        return self._call(operations.ask, experiment, body=_body(unit))
+        return self._call(operations.ask, experiment, body={"unit": unit})
 
     def tell(
         self,
@@ -133,7 +132,7 @@ class Service(ABC):
 
         ahead: if False, a round is refused before its date. next: also open the next round, if this one is closed.
         """
-        body = _body(unit, total=total) | ({} if ahead else {"ahead": False}) | ({"next": True} if next else {})
+        body = {"total": total, "unit": unit, "ahead": ahead, "next": next}
         return self._call(operations.tell, experiment, integer("round", round), body=body)
 
     def tell_many(
@@ -157,8 +156,7 @@ class Service(ABC):
         if items is not None and is_frame(items):
             items, csv = None, totals.of_table(items)
         told = None if items is None else [dict(item) for item in items]
-        body: dict[str, Any] = {"csv": csv} if told is None else {"items": told}
-        body |= {"first": first, "ahead": ahead, "next": next} | ({"restate": True} if restate else {})
+        body = {"items": told, "csv": csv, "first": first, "ahead": ahead, "next": next, "restate": restate}
         return self._call(operations.reports, experiment, body=body)
 
     def amend(
@@ -183,7 +181,7 @@ class Service(ABC):
             rows = self.rounds(experiment, after=max(number - 1, 0), limit=MOST_ITEMS).items
             known = (row.total for row in rows if row.round == number and row.unit == str(unit or row.unit))
             was = next(known, None)
-        return self._call(operations.amend, experiment, number, body=_body(unit, total=total, was=was))
+        return self._call(operations.amend, experiment, number, body={"total": total, "unit": unit, "was": was})
 
     def start(self, experiment: str) -> Overview:
         """Start a draft."""
@@ -270,10 +268,6 @@ def _items(page_after: Callable[[Any], Page[messages.Item]]) -> Iterator[message
     while page.next is not None:
         page = page_after(page.next)
         yield from page.items
-
-
-def _body(unit: Unit, **fields: Any) -> dict[str, Any]:
-    return fields if unit is None else {**fields, "unit": str(unit)}
 
 
 def _answers(found: messages.BulkReply[messages.Item]) -> list[messages.Item | Refused]:

@@ -324,7 +324,7 @@ class Design(BaseModel):
                 raise ValueError(f"or carry_over must be given for player {who!r}, but both are missing")
             return 0 if value is None else value
         if value is not None:
-            raise ValueError(f"must be omitted if carry_over is given, but got {shown(value)}")
+            raise ValueError(f"must be omitted if carry_over (a window or half-life) is given, but got {shown(value)}")
         # If one of the others is invalid, that is what is reported.
         others = {"arms", "low", "high", "direction", "horizon"} <= info.data.keys()
         return words.rounds(info.data["round_length"], info.data) if others and info.data["high"] is not None else 0

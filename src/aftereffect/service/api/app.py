@@ -149,8 +149,9 @@ def create_app(store: Store, config: Config | None = None) -> FastAPI:
     app.state.problem_page = problem_page
     app.state.pools, app.state.sign_ins = thread_pools(), SignIns()
     store.webhooks = tuple(config.webhooks)
-    for router in routes.ROUTERS:
-        app.include_router(router)
+    # Not in a router of their own, which would be searched twice for each request.
+    routes.add_operations(app)
+    app.include_router(routes.about)
     app.include_router(dashboard)
     problems.add_handlers(app)
     app.add_middleware(Middleware, auth=auth, telemetry=telemetry, config=config)

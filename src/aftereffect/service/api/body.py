@@ -1,4 +1,4 @@
-"""Request bodies: `JsonBody(operation)` is a dependency that reads strict JSON and validates it.
+"""Request bodies: `read_json` reads strict JSON and validates it as an operation declares.
 
 Python's JSON parser also accepts NaN and Infinity, 1e400 (as infinity), duplicate keys (the last one is kept), integers
 of any length, lone surrogates (which no database stores), NUL (which PostgreSQL does not store), and nesting up to the
@@ -30,26 +30,20 @@ UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 LONG_BODY = 1 << 16
 
 
-class JsonBody:
-    """A FastAPI dependency that returns the body of a request, validated as its operation declares."""
-
-    def __init__(self, operation: Operation[Any]) -> None:
-        self.operation = operation
-
-    async def __call__(self, request: Request) -> Any:
-        """Read and validate the body of a request."""
-        config: Config = request.app.state.config
-        limit = config.bulk_body_limit if isinstance(self.operation, BulkOperation) else config.body_limit
-        raw = await read_body(request, limit, config.body_seconds)
-        if self.operation.optional and not raw.strip():
-            return self.operation.read({})
-        kind = request.headers.get("content-type", "")
-        if not JSON_TYPE.fullmatch(kind):
-            raise Refused("unsupported", f"Content-Type must be application/json, but got {shown(kind)}")
-        if len(raw) < LONG_BODY:
-            return self.operation.read(parse(raw))
-        pools: ThreadPools = request.app.state.pools
-        return await pools["reads"].run(lambda: self.operation.read(parse(raw)))
+async def read_json(request: Request, operation: Operation[Any]) -> Any:
+    """Return the body of a request, validated as its operation declares."""
+    config: Config = request.app.state.config
+    limit = config.bulk_body_limit if isinstance(operation, BulkOperation) else config.body_limit
+    raw = await read_body(request, limit, config.body_seconds)
+    if operation.optional and not raw.strip():
+        return operation.read({})
+    kind = request.headers.get("content-type", "")
+    if not JSON_TYPE.fullmatch(kind):
+        raise Refused("unsupported", f"Content-Type must be application/json, but got {shown(kind)}")
+    if len(raw) < LONG_BODY:
+        return operation.read(parse(raw))
+    pools: ThreadPools = request.app.state.pools
+    return await pools["reads"].run(lambda: operation.read(parse(raw)))
 
 
 async def read_body(request: Request, limit: int, seconds: float) -> bytes:

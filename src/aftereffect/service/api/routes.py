@@ -4,20 +4,19 @@ A route's function has the signature that FastAPI needs to validate parameters a
 encoded by `reply`, because FastAPI would validate and encode them again.
 """
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Depends, Header, Path, Query, Request
-from fastapi.routing import APIRoute
+from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from pydantic.fields import FieldInfo
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from aftereffect.core.checks import shown
 from aftereffect.service.api.auth import Scope
-from aftereffect.service.api.body import JsonBody
+from aftereffect.service.api.body import read_json
 from aftereffect.service.api.limits import ThreadPools
 from aftereffect.service.api.problems import problem_of
 from aftereffect.service.api.telemetry import LOGGER, Telemetry, route_of
@@ -31,30 +30,12 @@ from aftereffect.service.store.store import Store
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
 
-class StrictQuery(APIRoute):
-    """A route that refuses unknown and repeated query parameters."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, preceded by the check."""
-        handle = super().get_route_handler()
-        allowed = [field.alias for field in self.dependant.query_params]
-
-        async def check(request: Request) -> Response:
-            names = [name for name, _ in request.query_params.multi_items()] if request.scope["query_string"] else []
-            for name in names:
-                if name not in allowed or names.count(name) > 1:
-                    known = " and ".join(allowed) or "no parameters"
-                    raise Refused("invalid", f"the query may contain {known}, each once, but got {shown(names)}")
-            return await handle(request)
-
-        return check
-
-
 class Endpoint:
     """The function of a route: carries out an operation without blocking the server."""
 
     def __init__(self, operation: Operation[Any]) -> None:
         self.operation = operation
+        # The scope is checked before anything else is read.
         self.__signature__ = Signature(
             [
                 _parameter("request", Request),
@@ -63,13 +44,14 @@ class Endpoint:
                 *(_given(each) for each in operation.parameters.values()),
             ]
         )
-        if operation.body is not None:
-            body = _parameter("body", Annotated[Any, Depends(JsonBody(operation))])
-            self.__signature__ = self.__signature__.replace(parameters=[*self.__signature__.parameters.values(), body])
 
     async def __call__(self, request: Request, store: Store, **given: Any) -> Response:
         """Answer a request."""
         operation, pools = self.operation, request.app.state.pools
+        if request.scope["query_string"]:
+            _check_query(request, [name for name in operation.parameters if name != "key"])
+        if operation.body is not None:
+            given["body"] = await read_json(request, operation)
         if isinstance(operation, CommandOperation):
             return reply(await store.aperform(given.pop("id"), operation.effect(**given)))
         if isinstance(operation, BulkOperation):
@@ -88,6 +70,14 @@ class Endpoint:
         telemetry: Telemetry = request.app.state.telemetry
         telemetry.bulk(route_of(request.scope), len(answers) - refused, refused)
         return reply(listed(answers, problem_of))
+
+
+def _check_query(request: Request, allowed: Sequence[str]) -> None:
+    """Refuse unknown and repeated query parameters."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    if {*names} - {*allowed} or len({*names}) < len(names):
+        known = " and ".join(allowed) or "no parameters"
+        raise Refused("invalid", f"the query may contain {known}, each once, but got {shown(names)}")
 
 
 def _parameter(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
@@ -127,15 +117,14 @@ def file_reply(chunks: Iterator[bytes], name: str, form: str) -> Response:
     return StreamingResponse(chunks, headers=headers)
 
 
-def operations() -> APIRouter:
-    """Return the routes of all operations; their tag is the scope that a token needs."""
-    router = APIRouter(route_class=StrictQuery)
+def add_operations(app: FastAPI) -> None:
+    """Add the routes of all operations; their tag is the scope that a token needs."""
     files: dict[int | str, dict[str, Any]] = {
         200: {"content": {kind.partition(";")[0]: {} for kind in MEDIA_TYPES.values()}}
     }
     for operation in OPERATIONS.values():
         is_file = operation.reply is bytes
-        router.add_api_route(
+        app.add_api_route(
             operation.path,
             Endpoint(operation),
             methods=[operation.method],
@@ -147,10 +136,9 @@ def operations() -> APIRouter:
             response_class=Response,
             responses=files if is_file else None,
         )
-    return router
 
 
-# Not strict: monitoring tools may add query parameters.
+# Monitoring tools may add query parameters to these.
 about = APIRouter()
 
 
@@ -179,6 +167,3 @@ async def metrics(request: Request) -> Response:
     """Return metrics in the Prometheus text format."""
     telemetry: Telemetry = request.app.state.telemetry
     return Response(generate_latest(telemetry.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-
-ROUTERS = (operations(), about)

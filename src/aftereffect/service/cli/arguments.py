@@ -55,8 +55,8 @@ KINDS: dict[str, type] = {
     **dict.fromkeys(("low", "high", "gap", "noise"), float),
 }
 """The types of settings that are not text on the command line."""
-LENGTHS = ("window", "half_life", "max_delay")
-"""The ways to say how long effects last."""
+LENGTHS = ("window", "half_life", "max_delay", "round_length")
+"""The settings that say how long effects last."""
 
 
 def command(verb: Callable[..., Answer | None]) -> Callable[..., None]:
@@ -109,16 +109,9 @@ def collected(given: Mapping[str, Any]) -> dict[str, Any]:
     {'units': ['north', 'south'], 'carry_over': {'window': '7 days'}}
     """
     found = {name: value for name, value in given.items() if value is not None}
-    options = {f"--{name.replace('_', '-')}": name for name in LENGTHS}
-    named = [option for option, name in options.items() if name in found]
-    if len(named) > 1:
-        rule = f"carry-over must be given by one of {', '.join(options)}"
-        raise InvalidArgument(f"{rule}, but got {' and '.join(named)}")
-    for name in ("window", "half_life"):
-        if name in found:
-            found["carry_over"] = {name: duration(found.pop(name))}
-    if "round_length" in found:
-        found["round_length"] = duration(found["round_length"])
+    found |= {name: duration(found[name]) for name in ("window", "half_life", "round_length") if name in found}
+    if fades := {name: found.pop(name) for name in ("window", "half_life") if name in found}:
+        found["carry_over"] = fades
     if "units" in found:
         found["units"] = unit_list(found["units"])
     return found

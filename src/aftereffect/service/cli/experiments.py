@@ -13,13 +13,13 @@ from aftereffect.service.cli.output import Answer
 if TYPE_CHECKING:
     from aftereffect.service.protocol import Service
 
-PLANNED = (*LENGTHS, "round_length", "units", "horizon", "direction", "player", "gap", "noise", "high")
+PLANNED = (*LENGTHS, "units", "horizon", "direction", "player", "gap", "noise", "high")
 CREATED = (
-    *("high", "low", "out_of_range", *LENGTHS, "round_length", "max_lag", "units", "horizon", "direction", "player"),
+    *("high", "low", "out_of_range", *LENGTHS, "max_lag", "units", "horizon", "direction", "player"),
     *("seed", "start_date", "measure"),
 )
-CORRECTED = ("low", "high", *LENGTHS, "round_length", "horizon", "direction", "out_of_range", "measure")
-CONTINUED = (*LENGTHS, "low", "high", "player")
+CORRECTED = ("low", "high", *LENGTHS, "horizon", "direction", "out_of_range", "measure")
+CONTINUED = ("window", "half_life", "max_delay", "low", "high", "player")
 
 
 def plan(
@@ -166,7 +166,8 @@ def remind(
     off: Annotated[bool, typer.Option("--off", help="Remove the reminder.")] = False,
 ) -> Answer:
     """Have the server call a webhook when a round waits for its report; without --to, show the reminder."""
-    one, early = chosen(service, experiment), None if before is None else args.duration(before)
+    one = chosen(service, experiment)
+    early = None if before is None else args.duration(before)
     found = service.remind(one, to, args.duration(after), before=early) if to or off else service.reminder(one)
     return Answer(found.data, output.reminder(found))
 
