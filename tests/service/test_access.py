@@ -60,6 +60,24 @@ def test_no_operation_is_for_those_without_a_valid_token(call: Api, experiment):
             assert answer.headers["www-authenticate"].startswith("Bearer")
 
 
+def test_a_token_is_looked_up_again_only_after_a_while(call: Api, tokens, experiment, monkeypatch):
+    asked = []
+
+    def look_up(token: str) -> frozenset[str] | None:
+        asked.append(token)
+        return known(token)
+
+    known = call.store.scopes_of
+    monkeypatch.setattr(call.store, "scopes_of", look_up)
+    for remembered, looked_up in ((1e9, 0), (0.0, 2)):
+        monkeypatch.setattr("aftereffect.service.store.tokens.REMEMBERED_S", remembered)
+        assert known(tokens["read"]) == {"read"}
+        asked.clear()
+        for _ in range(2):
+            assert call("GET", f"/v1/experiments/{experiment}", headers=bearer(tokens["read"])).status_code == 200
+        assert len(asked) == looked_up
+
+
 def test_the_scopes_are_as_promised():
     """Written out by hand, as docs/guides/service.md promises them."""
     play = {"ask", "tell", "amend", "note", "reports", "bulk_ask", "bulk_tell"}

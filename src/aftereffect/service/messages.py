@@ -631,12 +631,6 @@ class Comparison(Reply):
     alarms: int
 
 
-class Comparisons(Reply):
-    """A comparison of experiments, in the order asked for."""
-
-    items: list[Comparison]
-
-
 class Token(Reply):
     """A new token; only this answer contains it."""
 
@@ -692,9 +686,3 @@ class BulkReply(Reply, Generic[Item]):
     """The answers to a bulk request, in the order of its items."""
 
     items: list[Item | Unanswered]
-
-
-class Tokens(Reply):
-    """All tokens, including revoked ones."""
-
-    items: list[KnownToken]

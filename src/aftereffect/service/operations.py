@@ -165,30 +165,23 @@ class BulkOperation(Operation[R]):
         """Return the commands of the valid items."""
         return [order for order in body if not isinstance(order[1], Refused)]
 
-    def answers(self, body: Items, done: Sequence["Answer"]) -> list[tuple[str | None, "Answer"]]:
-        """Return the answer or the refusal of each item."""
-        left = iter(done)
-        return [(name, item if isinstance(item, Refused) else next(left)) for name, item in body]
+    def listed(
+        self, body: Items, done: Sequence["Answer"], problem: Callable[[Refused], Fields] = Refused.problem
+    ) -> Fields:
+        """Return the answer or the refusal of each item. done: the answers to the orders. problem: shows a refusal."""
+        left, items = iter(done), list[Fields]()
+        for name, item in body:
+            answer = item if isinstance(item, Refused) else next(left)
+            items.append({"experiment": name, "error": problem(answer)} if isinstance(answer, Refused) else answer)
+        return {"items": items}
 
     def run(self, store: "Store", **given: Any) -> Fields:
         """Carry out the valid items as one job."""
-        return listed(self.answers(given["body"], store.perform_many(self.orders(given["body"]))))
+        return self.listed(given["body"], store.perform_many(self.orders(given["body"])))
 
 
 class _Items(BaseModel, extra="forbid"):
     items: list[Any]
-
-
-def listed(
-    answers: Sequence[tuple[str | None, "Answer"]], problem: Callable[[Refused], Fields] = Refused.problem
-) -> Fields:
-    """Return the answers of a bulk operation as one. problem: shows a refusal."""
-    return {
-        "items": [
-            {"experiment": name, "error": problem(each)} if isinstance(each, Refused) else each
-            for name, each in answers
-        ]
-    }
 
 
 OPERATIONS: dict[str, Operation[Any]] = {}
@@ -267,10 +260,10 @@ def experiments(
     return store.experiments(after or None, limit, state or None, search or None)
 
 
-@operation("GET", "/v1/compare", messages.Comparisons, "read")
-def compare(store: "Store", ids: Ids) -> messages.Comparisons:
-    """Compare experiments: gain over an equal split, leading arm, next decision."""
-    return messages.Comparisons(items=store.compare(ids.split(",")))
+@operation("GET", "/v1/compare", Page[messages.Comparison], "read")
+def compare(store: "Store", ids: Ids) -> Page[messages.Comparison]:
+    """Compare experiments, in the order asked for: gain over an equal split, leading arm, next decision."""
+    return Page(items=store.compare(ids.split(",")))
 
 
 @operation("GET", ONE, Overview, "read")
@@ -424,10 +417,10 @@ def create_token(store: "Store", body: messages.NewToken, key: Key = None) -> me
     return messages.Token(name=body.name, scopes=body.scopes, token=token)
 
 
-@operation("GET", "/v1/tokens", messages.Tokens, "admin", pool="checks")
-def tokens(store: "Store") -> messages.Tokens:
-    """List the tokens: names, scopes and dates, not the tokens themselves."""
-    return messages.Tokens(items=store.tokens())
+@operation("GET", "/v1/tokens", Page[messages.KnownToken], "admin", pool="checks")
+def tokens(store: "Store") -> Page[messages.KnownToken]:
+    """List all tokens, revoked ones too: names, scopes and dates, not the tokens themselves."""
+    return Page(items=store.tokens())
 
 
 @operation("DELETE", "/v1/tokens/{token}", None, "admin", pool="checks", status=204)

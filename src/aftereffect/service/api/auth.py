@@ -110,11 +110,13 @@ class Scope(SecurityBase):
         token = token_of(dict(request.scope["headers"]))
         if token is None:
             raise Refused("unauthorized", "a token must be sent as `Authorization: Bearer …`, but none was sent")
-        pools: ThreadPools = request.app.state.pools
-        scopes = await pools["checks"].run(auth.scopes, token)
-        if not scopes:
+        scopes = auth.store.recent_scopes_of(token)
+        if scopes is None:
+            pools: ThreadPools = request.app.state.pools
+            scopes = await pools["checks"].run(auth.store.scopes_of, token)
+        if scopes is None:
             raise Refused("unauthorized", "the token must be valid, but it is unknown or revoked")
-        if self.scope not in scopes:
+        if self.scope not in included(scopes):
             raise Refused("forbidden", f"the token must have the scope {self.scope!r}, but does not", scope=self.scope)
         return auth.store
 

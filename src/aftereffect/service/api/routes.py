@@ -24,7 +24,7 @@ from aftereffect.service.dashboard.auth import May
 from aftereffect.service.dashboard.views import page
 from aftereffect.service.errors import CODES, Refused
 from aftereffect.service.messages import Health, Overview, Reply
-from aftereffect.service.operations import OPERATIONS, PATH, BulkOperation, CommandOperation, Operation, listed
+from aftereffect.service.operations import OPERATIONS, PATH, BulkOperation, CommandOperation, Operation
 from aftereffect.service.store.store import Store
 
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -65,11 +65,11 @@ class Endpoint:
         return reply(found, operation.status, {"Location": f"/v1/experiments/{found.id}"} if made else None)
 
     async def _bulk(self, operation: BulkOperation[Any], request: Request, store: Store, body: Any) -> Response:
-        answers = operation.answers(body, await store.aperform_many(operation.orders(body)))
-        refused = sum(isinstance(answer, Refused) for _, answer in answers)
+        found = operation.listed(body, await store.aperform_many(operation.orders(body)), problem_of)
+        refused = sum("error" in item for item in found["items"])
         telemetry: Telemetry = request.app.state.telemetry
-        telemetry.bulk(route_of(request.scope), len(answers) - refused, refused)
-        return reply(listed(answers, problem_of))
+        telemetry.bulk(route_of(request.scope), len(body) - refused, refused)
+        return reply(found)
 
 
 def _check_query(request: Request, allowed: Sequence[str]) -> None:

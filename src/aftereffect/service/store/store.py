@@ -266,6 +266,10 @@ class Store:
         with refusing():
             return self._token_cache.scopes_of(token)
 
+    def recent_scopes_of(self, token: str) -> frozenset[str] | None:
+        """Return the scopes of a token if they were looked up in the last second, without waiting for the database."""
+        return self._token_cache.recent(token)
+
     def check_health(self) -> None:
         """Raise Refused unless the database can be read and written; damaged experiments are not reported here."""
         with refusing():

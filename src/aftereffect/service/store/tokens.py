@@ -6,9 +6,9 @@ A fast hash is sufficient: a token has 256 random bits and cannot be guessed fro
 import base64
 import hashlib
 import hmac
+import math
 import secrets
 import time
-from functools import lru_cache
 
 from sqlalchemy import Connection, Engine, insert, select, update
 
@@ -74,20 +74,31 @@ class TokenCache:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._recent = lru_cache(_MOST)(self._look_up)
+        self._recent: dict[str, tuple[float, frozenset[str]]] = {}
+
+    def recent(self, token: str) -> frozenset[str] | None:
+        """Return a token's scopes if they were looked up in the last second; needs no connection."""
+        at, scopes = self._recent.get(hashed(token), (-math.inf, None))
+        return scopes if time.monotonic() - at < REMEMBERED_S else None
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
         """Return a token's scopes, None if it is unknown or revoked."""
         if not isinstance(token, str) or not token.startswith(PREFIX):
             return None
-        return self._recent(hashed(token), time.monotonic() // REMEMBERED_S)
-
-    def _look_up(self, key: str, _now: float) -> frozenset[str] | None:
+        if (known := self.recent(token)) is not None:
+            return known
+        key, now = hashed(token), time.monotonic()
         query = select(_tokens.scopes).where(_tokens.hash == key, _tokens.revoked_at.is_(None))
         with self._engine.connect() as connection:
             found = connection.execute(query).scalar_one_or_none()
-        return None if found is None else frozenset(found.split())
+        if found is None:
+            return None
+        if len(self._recent) >= _MOST:
+            self._recent.clear()
+        scopes = frozenset(found.split())
+        self._recent[key] = now, scopes
+        return scopes
 
     def forget(self) -> None:
         """Clear the cache: a token was created or revoked."""
-        self._recent.cache_clear()
+        self._recent.clear()
