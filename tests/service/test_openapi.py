@@ -78,6 +78,10 @@ def test_every_operation_is_described():
         assert ("requestBody" in described) == (operation.method in ("POST", "PUT"))
         assert described["security"]
         assert {"4XX", "5XX"} < set(described["responses"])
+        replied = described["responses"][str(operation.status)].get("content", {})
+        kinds = {bytes: {"text/csv", "application/vnd.apache.parquet"}, None: set()}
+        assert set(replied) == kinds.get(operation.reply, {"application/json"})
+        assert all("$ref" in each["schema"] for kind, each in replied.items() if kind == "application/json")
         described_paths += 1
     # And what is about the service itself: health, reference, metrics.
     assert sum(len(each) for each in DOCUMENT["paths"].values()) == described_paths + 3

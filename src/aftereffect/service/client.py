@@ -23,7 +23,7 @@ import httpx
 from aftereffect.core.checks import choice, integer, real, shown
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.service.errors import Refused
-from aftereffect.service.operations import Operation
+from aftereffect.service.operations import KEY, Operation
 from aftereffect.service.protocol import Service, is_loopback
 
 LONGEST_WAIT = 10.0
@@ -85,7 +85,7 @@ class Client(Service):
         self._http.close()
 
     def _answer(self, operation: Operation[Any], path: Mapping[str, Any], body: Any, query: Mapping[str, Any]) -> Any:
-        headers = {"Idempotency-Key": secrets.token_urlsafe(32)} if "key" in operation.parameters else {}
+        headers = {KEY: secrets.token_urlsafe(32)} if "key" in operation.parameters else {}
         try:
             request = self._http.build_request(
                 operation.method,

@@ -143,16 +143,12 @@ def checked(kind: type[Model], given: Any, what: str = "the body") -> Model:
             raise Refused("invalid", detail, field=missing[0], fields=missing) from None
         # A key that is wrong says more than that another one is missing.
         wrong = (each for each in found if each["type"] == "extra_forbidden" and len(each["loc"]) > 1)
-        raise invalid(next(wrong, found[0]), kind, what) from None
-
-
-def invalid(first: Mapping[str, Any], kind: type[BaseModel] = BaseModel, what: str = "the body") -> Refused:
-    """Return the refusal of what broke a rule of pydantic or of a model, with the name of the field."""
-    names = [part for part in first["loc"] if isinstance(part, str)]
-    error = first.get("ctx", {}).get("error")
-    if isinstance(error, FieldError):
-        names.append(error.field)
-    return Refused("invalid", sentence(first, kind, what), **({"field": ".".join(names)} if names else {}))
+        first = next(wrong, found[0])
+        names, rule = [part for part in first["loc"] if isinstance(part, str)], first.get("ctx", {}).get("error")
+        if isinstance(rule, FieldError):
+            names.append(rule.field)
+        field = {"field": ".".join(names)} if names else {}
+        raise Refused("invalid", sentence(first, kind, what), **field) from None
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -35,6 +35,8 @@ R = TypeVar("R")
 # (id, command or why there is none); the id is None if it cannot be read.
 Items = list[tuple[str | None, Any]]
 ALL, ONE = "/v1/experiments", "/v1/experiments/{id}"
+KEY = "Idempotency-Key"
+"""The header with the key of a request that creates something."""
 _DIGITS = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
@@ -72,6 +74,7 @@ StateName = Annotated[Literal[messages.State, ""], Field(description="Only exper
 Key = Annotated[
     str | None,
     Field(
+        alias=KEY,
         pattern=r"^[!-~]{8,100}$",
         description="Chosen at random for each request; a request that is repeated with its key is answered as the "
         "first time, and changes nothing. Answers are kept for 30 days.",
@@ -109,14 +112,15 @@ class Operation(Generic[R]):
     def arguments(self) -> type[BaseModel]:
         """A model of the parameters of path and query."""
         fields: dict[str, Any] = {name: PATH[name] for name in self.names}
-        fields |= {name: (each.annotation, each.default) for name, each in self.parameters.items()}
+        for name, each in self.parameters.items():
+            fields[name] = each.annotation, ... if each.default is each.empty else each.default
         rules = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
         found: type[BaseModel] = create_model(self.name, __config__=rules, **fields)
         return found
 
     def given(self, path: Mapping[str, Any], query: Mapping[str, Any]) -> dict[str, Any]:
         """Validate the parameters of path and query, as the REST API does."""
-        return dict(checked(self.arguments, {**path, **query}, "the query"))
+        return {**vars(checked(self.arguments, {**path, **query}, "the query"))}
 
     def read(self, given: Any) -> Any:
         """Validate a body."""

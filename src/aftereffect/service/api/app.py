@@ -28,10 +28,9 @@ ABOUT = (
     "stable `code`. If tokens are required, the tag of an operation is the scope that the token must have; `admin` "
     "includes `play`, and `play` includes `read`."
 )
-REFERENCE = "#/components/schemas/{model}"
 _PROBLEM = {
     "description": "Refused; `code` gives the reason. With 429 and 503, Retry-After is the number of seconds to wait.",
-    "content": {problems.MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}},
+    "content": {problems.MEDIA_TYPE: {"schema": {"$ref": routes.REFERENCE.format(model="Problem")}}},
 }
 PROBLEMS: dict[int | str, dict[str, Any]] = {"4XX": _PROBLEM, "5XX": _PROBLEM}
 SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
@@ -113,20 +112,16 @@ class Middleware:
 
 
 class App(FastAPI):
-    """FastAPI with request bodies added to the OpenAPI document."""
+    """FastAPI with the models of request bodies added to the OpenAPI document."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document; it is built once."""
         if self.openapi_schema is not None:
             return self.openapi_schema
-        document, models = super().openapi(), list[type[BaseModel]]([Problem])
-        for operation in OPERATIONS.values():
-            if operation.body is not None:
-                models.append(operation.body)
-                content = {"application/json": {"schema": {"$ref": REFERENCE.format(model=operation.body.__name__)}}}
-                described = document["paths"][operation.path.replace(":path", "")][operation.method.lower()]
-                described["requestBody"] = {"required": not operation.optional, "content": content}
-        _, schemas = models_json_schema([(model, "validation") for model in models], ref_template=REFERENCE)
+        document = super().openapi()
+        models: list[type[BaseModel]] = [Problem]
+        models += [operation.body for operation in OPERATIONS.values() if operation.body is not None]
+        _, schemas = models_json_schema([(each, "validation") for each in models], ref_template=routes.REFERENCE)
         document["components"]["schemas"] |= schemas["$defs"]
         return document
 

@@ -1,7 +1,7 @@
 """Error responses: every error is sent as `application/problem+json` (RFC 9457) with a stable `code`.
 
-A `Refused` has these fields already. Errors of the framework (an unknown path, a parameter of the wrong type) are
-converted to one. Any other exception is answered with status 500, without internal details.
+A `Refused` has these fields already. Errors of the framework (an unknown path or method) are converted to one. Any
+other exception is answered with status 500, without internal details.
 """
 
 import json
@@ -9,14 +9,13 @@ import re
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.api.telemetry import LOGGER, route_of
-from aftereffect.service.errors import Refused, invalid
+from aftereffect.service.errors import Refused
 
 MEDIA_TYPE = "application/problem+json"
 # Paths, and the address of a database that cannot be reached, as its driver writes it.
@@ -33,10 +32,6 @@ def refusal(error: Exception) -> Refused:
         return error
     if isinstance(error, AftereffectError):
         return Refused("invalid", str(error))
-    if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        # Drop the first part of loc (path, query): it is not part of the argument's name.
-        return invalid({**first, "loc": first["loc"][1:]})
     if isinstance(error, HTTPException):
         detail = "the path must be one of this service, but is not" if error.status_code == 404 else error.detail
         return Refused({404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request"), detail)
@@ -90,5 +85,5 @@ def _by_browser(request: Request) -> bool:
 
 def add_handlers(app: FastAPI) -> None:
     """Register `handle` for all expected exceptions; the middleware handles the others."""
-    for kind in (AftereffectError, RequestValidationError, HTTPException):
+    for kind in (AftereffectError, HTTPException):
         app.add_exception_handler(kind, handle)

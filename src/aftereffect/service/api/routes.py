@@ -1,18 +1,16 @@
 """The routes: one for each operation of `service/operations.py`, and those about the service itself.
 
-A route's function has the signature that FastAPI needs to validate parameters and to describe them. Responses are
-encoded by `reply`, because FastAPI would validate and encode them again.
+Parameters and body are validated as the operation declares them, for `Local` too, and described for OpenAPI here.
+Responses are encoded by `reply`, because FastAPI would validate and encode them again.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from inspect import Parameter, Signature
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any
 
 import orjson
-from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from pydantic.fields import FieldInfo
-from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from aftereffect.core.checks import shown
 from aftereffect.service.api.auth import Scope
@@ -24,39 +22,30 @@ from aftereffect.service.dashboard.auth import May
 from aftereffect.service.dashboard.views import page
 from aftereffect.service.errors import CODES, Refused
 from aftereffect.service.messages import Health, Overview, Reply
-from aftereffect.service.operations import OPERATIONS, PATH, BulkOperation, CommandOperation, Operation
+from aftereffect.service.operations import KEY, OPERATIONS, BulkOperation, CommandOperation, Operation
 from aftereffect.service.store.store import Store
 
+REFERENCE = "#/components/schemas/{model}"
 MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
 
-class Endpoint:
-    """The function of a route: carries out an operation without blocking the server."""
+def endpoint(operation: Operation[Any]) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    """Return the function of a route, which carries out an operation without blocking the server."""
 
-    def __init__(self, operation: Operation[Any]) -> None:
-        self.operation = operation
-        # The scope is checked before anything else is read.
-        self.__signature__ = Signature(
-            [
-                _parameter("request", Request),
-                _parameter("store", Annotated[Store, Depends(Scope(operation.scope))]),
-                *(_parameter(name, _in(Path, PATH[name])) for name in operation.names),
-                *(_given(each) for each in operation.parameters.values()),
-            ]
-        )
-
-    async def __call__(self, request: Request, store: Store, **given: Any) -> Response:
-        """Answer a request."""
-        operation, pools = self.operation, request.app.state.pools
-        if request.scope["query_string"]:
-            _check_query(request, [name for name in operation.parameters if name != "key"])
+    async def answer(request: Request) -> Response:
+        store: Store = request.app.state.store
+        given = operation.given(request.path_params, _query(request, operation))
         if operation.body is not None:
             given["body"] = await read_json(request, operation)
         if isinstance(operation, CommandOperation):
             return reply(await store.aperform(given.pop("id"), operation.effect(**given)))
         if isinstance(operation, BulkOperation):
-            return await self._bulk(operation, request, store, given["body"])
-        found = await pools[operation.pool].run(operation.run, store, **given)
+            body = given["body"]
+            listed = operation.listed(body, await store.aperform_many(operation.orders(body)), problem_of)
+            refused = sum("error" in item for item in listed["items"])
+            request.app.state.telemetry.bulk(route_of(request.scope), len(body) - refused, refused)
+            return reply(listed)
+        found = await request.app.state.pools[operation.pool].run(operation.run, store, **given)
         if operation.reply is None:
             return Response(status_code=operation.status)
         if operation.reply is bytes:
@@ -64,36 +53,19 @@ class Endpoint:
         made = operation.status == 201 and isinstance(found, Overview)
         return reply(found, operation.status, {"Location": f"/v1/experiments/{found.id}"} if made else None)
 
-    async def _bulk(self, operation: BulkOperation[Any], request: Request, store: Store, body: Any) -> Response:
-        found = operation.listed(body, await store.aperform_many(operation.orders(body)), problem_of)
-        refused = sum("error" in item for item in found["items"])
-        telemetry: Telemetry = request.app.state.telemetry
-        telemetry.bulk(route_of(request.scope), len(body) - refused, refused)
-        return reply(found)
+    return answer
 
 
-def _check_query(request: Request, allowed: Sequence[str]) -> None:
-    """Refuse unknown and repeated query parameters."""
-    names = [name for name, _ in request.query_params.multi_items()]
-    if {*names} - {*allowed} or len({*names}) < len(names):
-        known = " and ".join(allowed) or "no parameters"
-        raise Refused("invalid", f"the query may contain {known}, each once, but got {shown(names)}")
-
-
-def _parameter(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind, default=default)
-
-
-def _given(declared: Parameter) -> Parameter:
-    """Return a parameter of the query, or the idempotency key, as FastAPI needs it."""
-    kind = _in(Header, declared.annotation, alias="Idempotency-Key") if declared.name == "key" else None
-    return _parameter(declared.name, kind or _in(Query, declared.annotation), declared.default)
-
-
-def _in(place: Callable[..., Any], kind: Any, **more: Any) -> Any:
-    """Return the type of a parameter in the path, the query or a header, with the description that it has."""
-    (field,) = (each for each in kind.__metadata__ if isinstance(each, FieldInfo))
-    return Annotated[kind, place(description=field.description, **more)]
+def _query(request: Request, operation: Operation[Any]) -> dict[str, str]:
+    """Return the query, and the idempotency key; refuse unknown and repeated parameters."""
+    pairs = request.query_params.multi_items() if request.scope["query_string"] else []
+    found, allowed = dict(pairs), [name for name in operation.parameters if name != "key"]
+    if len(found) < len(pairs) or not {*found} <= {*allowed}:
+        known, names = " and ".join(allowed) or "no parameters", shown([name for name, _ in pairs])
+        raise Refused("invalid", f"the query may contain {known}, each once, but got {names}")
+    if "key" in operation.parameters and KEY in request.headers:
+        found[KEY] = request.headers[KEY]
+    return found
 
 
 def reply(
@@ -126,16 +98,31 @@ def add_operations(app: FastAPI) -> None:
         is_file = operation.reply is bytes
         app.add_api_route(
             operation.path,
-            Endpoint(operation),
+            endpoint(operation),
+            dependencies=[Depends(Scope(operation.scope))],
+            openapi_extra=described(operation),
             methods=[operation.method],
             name=operation.name,
             description=operation.description,
             tags=[operation.scope],
             status_code=operation.status,
             response_model=None if is_file else operation.reply,
-            response_class=Response,
+            response_class=Response if is_file or operation.reply is None else JSONResponse,
             responses=files if is_file else None,
         )
+
+
+def described(operation: Operation[Any]) -> dict[str, Any]:
+    """Return the parameters and the body of an operation for OpenAPI."""
+    parameters, schema = [], operation.arguments.model_json_schema()
+    for name, field in schema["properties"].items():
+        place = "path" if name in operation.names else "header" if name == KEY else "query"
+        named = {"name": name, "in": place, "required": name in schema.get("required", ())}
+        parameters.append({**named, "description": field.pop("description"), "schema": field})
+    if operation.body is None:
+        return {"parameters": parameters}
+    content = {"application/json": {"schema": {"$ref": REFERENCE.format(model=operation.body.__name__)}}}
+    return {"parameters": parameters, "requestBody": {"required": not operation.optional, "content": content}}
 
 
 # Monitoring tools may add query parameters to these.
