@@ -196,8 +196,8 @@ def test_how_results_are_shown(sim: ae.Simulation) -> None:
     assert f" ± {amount(sim.standard_error)}, " in repr(sim)
     assert "40 runs of 900 rounds" in vars(type(sim))["_repr_html_"](sim)
     table = ae.tables.iid(HORIZON, means=MEANS, seed=1)
-    assert repr(table) == "Table(rounds 900, arms 3, range [0, 1], means 0.3, 0.45, 0.9)"
-    assert "<td>0.3, 0.45, 0.9</td>" in vars(type(table))["_repr_html_"](table)
+    assert repr(table) == "Table(rounds: 900, arms: 3, range: [0, 1], means: 0.3, 0.45, 0.9)"
+    assert "<td>0.3, 0.45, 0.9</td>" in table._repr_html_()
     certificate = ae.default_player(3, max_delay=2).certificate()
     assert "Expected regret" in vars(type(certificate))["_repr_html_"](certificate)
 

@@ -19,19 +19,15 @@ def split(K: int, d: int, T: int, **span: Any) -> ae.Losses:
 
 def twin_of(player: DoublingWrapper, horizon: int) -> ae.CompositeLossWrapper:
     """The tuned wrapper for `horizon`, with the random streams of `player` at their current positions."""
-    base = player.settings["base"]
-    twin = ae.CompositeLossWrapper.tuned(
-        n_arms=player.n_arms, max_delay=player.max_delay, horizon=horizon, base=base, seed=0
-    )
+    twin = ae.CompositeLossWrapper.tuned(n_arms=player.n_arms, max_delay=player.max_delay, horizon=horizon, seed=0)
     twin.coins = twin.coins.fresh(player._streams[random.COINS].copy())
     twin._arm_stream = player._streams[random.ARMS].copy()
     return twin
 
 
-@pytest.mark.parametrize("base", ["tsallis", "exp3"])
-def test_every_epoch_is_a_run_of_the_tuned_wrapper(base: str) -> None:
+def test_every_epoch_is_a_run_of_the_tuned_wrapper() -> None:
     d, first = 2, 20
-    player = DoublingWrapper(3, max_delay=d, base=base, first_horizon=first, seed=11)
+    player = DoublingWrapper(3, max_delay=d, first_horizon=first, seed=11)
     stream = split(3, d, first * 31).stream()
     updates = 0
     for epoch in range(5):
@@ -75,8 +71,8 @@ def test_what_lingers_from_an_epoch_is_in_no_window() -> None:
     assert set(losses) == {0.0}
 
 
-def test_rounds_equal_loop_bit_for_bit_with_the_other_base() -> None:
-    player = DoublingWrapper(3, max_delay=2, base="exp3", first_horizon=50)
+def test_rounds_equal_loop_bit_for_bit() -> None:
+    player = DoublingWrapper(3, max_delay=2, first_horizon=50)
     losses = split(3, 2, 800)
     settings: dict[str, Any] = {"runs": 2, "seed": 4, "trace": True}
     exact, quick = (ae.simulate(player, losses, engine=e, **settings) for e in ("loop", "rounds"))
@@ -161,7 +157,6 @@ def test_engines_refuse_losses_that_linger_too_long(engine: str) -> None:
     [
         ({"max_delay": 1, "first_horizon": 0}, "first_horizon must be at least 1, but got 0"),
         ({"max_delay": 1, "first_horizon": 2.5}, "first_horizon must be an int, but got 2.5"),
-        ({"max_delay": 1, "base": "ucb1"}, "base must be one of 'tsallis', 'exp3', but got 'ucb1'"),
     ],
 )
 def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None:
@@ -173,4 +168,4 @@ def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None
 def test_defaults_and_words() -> None:
     player = DoublingWrapper(3, max_delay=2, seed=0)
     assert player.settings["first_horizon"] == 8 * 3 * 5
-    assert repr(player).startswith("DoublingWrapper(n_arms=3, max_delay=2, base='tsallis', first_horizon=120")
+    assert repr(player).startswith("DoublingWrapper(n_arms=3, max_delay=2, first_horizon=120")

@@ -32,13 +32,6 @@ def test_the_bound_with_delay_by_hand() -> None:
     assert player.regret_bound(90_002) == pytest.approx(first + second + 1 + 2 + 1, rel=1e-12)
 
 
-def test_the_exp3_bound_by_hand() -> None:
-    # d = 0: η = √(2 ln K/(KT₀)), so ln K/η + ηKN/2 = √(2KN ln K) in a full epoch.
-    player = DoublingWrapper(3, max_delay=0, base="exp3", first_horizon=1_000)
-    expected = math.sqrt(6_000 * math.log(3)) + math.sqrt(12_000 * math.log(3))
-    assert player.regret_bound(3_000) == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.parametrize("d", [0, 1, 4, 30])
 @pytest.mark.parametrize("first", [1, 37, 5_000])
 def test_the_closed_form_holds(d: int, first: int) -> None:

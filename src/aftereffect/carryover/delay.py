@@ -21,7 +21,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.random import TABLE, sequence
-from aftereffect.core.text import amount, facts_table
+from aftereffect.core.text import Facts, amount
 from aftereffect.players import advisers
 from aftereffect.players.default import default_player
 from aftereffect.players.limits import Range
@@ -51,8 +51,8 @@ class Placeholder(advisers.Adviser):
         self.plays_opening = adviser.plays_opening
 
 
-@dataclass(frozen=True, eq=False)
-class DelayChoice:
+@dataclass(frozen=True, eq=False, repr=False)
+class DelayChoice(Facts):
     """A choice of d, with one entry in each array for every d that was considered.
 
     max_delay: the d with the least bound at the horizon. If no bound there is below half of the largest regret, or
@@ -132,9 +132,6 @@ class DelayChoice:
                 facts["bound if so"] = amount(self.worst[k])
         return facts if self.regrets is None else facts | {"simulated regret": amount(self.regrets[k])}
 
-    def __repr__(self) -> str:
-        return f"DelayChoice({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
-
     def __str__(self) -> str:
         """Return the table, with about a dozen of its rows; without a horizon, with `since` in place of the bound."""
         bound = ("since", 13, self.since) if self.horizon is None else ("bound", 13, self.bounds)
@@ -150,9 +147,6 @@ class DelayChoice:
             when = "never" if math.isinf(self.since[self.place]) else f"from round {self.since[self.place]:,.0f} on"
             lines.append(f"No bound is below half of the largest regret by then; that of the chosen d is so {when}.")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return facts_table(self._facts())
 
 
 def choose_delay(

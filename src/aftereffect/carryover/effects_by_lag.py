@@ -10,7 +10,7 @@ import numpy as np
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.text import counted, facts_table
+from aftereffect.core.text import Facts, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,8 +82,8 @@ class Longer:
         return f"No sign of effects later than {rounds}, up to {self.max_lag} ({p}). That is no proof of their absence."
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
+@dataclass(frozen=True, eq=False, repr=False)
+class Curves(Facts):
     """Effects by lag. Every total contains effects of some arm, so only differences between arms can be measured.
 
     relative_to: what the effects are relative to: "the mean of the arms" or the control arm. effects: by lag. arrived:
@@ -206,12 +206,6 @@ class Curves:
             "fade alike": f"{self.alike.verdict} (p = {self.alike.p_value:.3f})",
             **({"drawn too seldom": f"arms {', '.join(map(str, self.unmeasured))}"} if self.unmeasured else {}),
         }
-
-    def __repr__(self) -> str:
-        return f"Curves({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
-
-    def _repr_html_(self) -> str:
-        return facts_table(self._facts())
 
 
 def axes_for(ax: "Axes | None") -> "Axes":

@@ -70,6 +70,19 @@ def facts_table(facts: Mapping[str, str]) -> str:
     return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
 
 
+class Facts:
+    """An object that shows itself as a list of facts, by name, in text and in notebooks."""
+
+    def _facts(self) -> dict[str, str]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
+
+    def _repr_html_(self) -> str:
+        return facts_table(self._facts())
+
+
 def printed_table(headings: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[str] = ()) -> "Table":
     """Return a table for a terminal, with names in the first column and numbers in the others.
 

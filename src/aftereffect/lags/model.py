@@ -12,7 +12,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.core.real import exp, log
-from aftereffect.core.text import amount, counted, facts_table
+from aftereffect.core.text import Facts, amount, counted
 from aftereffect.lags import kernels
 from aftereffect.lags.kernels import LagParams
 
@@ -205,7 +205,7 @@ class Finding(NamedTuple):
     sentence: str
 
 
-class LagModel:
+class LagModel(Facts):
     """A Bayesian regression of every total on the arms of the rounds before it, whoever chose them.
 
     max_lag: the longest lag; it may be generous. season: a period of the totals, in rounds; without one, answers take
@@ -543,9 +543,3 @@ class LagModel:
         notes = " ".join(finding.sentence for finding in self.checks() if finding.found)
         facts = {"rounds": f"{self.rounds:,}{units}", "relative to the mean of the arms": "; ".join(arms)}
         return facts | ({"checks": notes} if notes else {})
-
-    def __repr__(self) -> str:
-        return f"LagModel({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
-
-    def _repr_html_(self) -> str:
-        return facts_table(self._facts())

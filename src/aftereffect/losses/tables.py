@@ -16,15 +16,15 @@ from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.effects import effects
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
 from aftereffect.core.random import TABLE, recipe, sequence
-from aftereffect.core.text import facts_table
+from aftereffect.core.text import Facts
 
 __all__ = ["Table", "constrained", "drifting", "iid", "seasonal", "switching"]
 
 LAWS = ("bernoulli", "constant")
 
 
-@dataclass(frozen=True, eq=False, init=False)
-class Table:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Table(Facts):
     """values[t, i]: the whole effect of playing arm i in round t, in [low, high].
 
     means: the expectation of values[t], if known and the same for all t. recipe: a function from a seed to a fresh
@@ -76,12 +76,6 @@ class Table:
         listed = ", ".join(f"{mean:.4g}" for mean in means[:8]) + ", ..." * (len(means) > 8)
         horizon, n_arms = self.values.shape
         return {"rounds": f"{horizon}", "arms": f"{n_arms}", "range": f"[{self.low:g}, {self.high:g}]", "means": listed}
-
-    def __repr__(self) -> str:
-        return f"Table({', '.join(f'{name} {value}' for name, value in self._facts().items())})"
-
-    def _repr_html_(self) -> str:
-        return facts_table(self._facts())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the arrays read-only again: pickle does not preserve the flag."""

@@ -79,12 +79,9 @@ class BasePlayer:
     ) -> effects.Effects:
         """Check and store the arguments common to all players, set the state before round 1, and return the range."""
         if rest:
-            accepted = ""
-            for words, call in (("it", type(self)), ("tuned", getattr(type(self), "tuned", None))):
-                if call is not None:
-                    own = [name for name, each in signature(call).parameters.items() if each.kind != each.VAR_KEYWORD]
-                    accepted += f"; {words} accepts {', '.join(dict.fromkeys([*own, *self.COMMON, 'seed']))}"
-            raise TypeError(f"{type(self).__name__} has no argument {min(rest)!r}{accepted}")
+            calls = (type(self), getattr(type(self), "tuned", None))
+            accepted = "; tuned accepts ".join(", ".join(signature(call).parameters) for call in calls if call)
+            raise TypeError(f"{type(self).__name__} has no argument {min(rest)!r}; it accepts {accepted}")
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
         self.seed = secrets.randbits(64) if seed is None else checks.integer("seed", seed, low=0)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from inspect import signature
 from typing import Any, NamedTuple, Unpack
 
-from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
+from aftereffect.bandits.adaptive_tsallis import MatchedTsallis
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players.limits import Common, spelled_out
@@ -57,17 +57,11 @@ def default_player(
     if others := common.keys() - Common.__annotations__.keys():
         accepted = ", ".join(signature(default_player).parameters)
         raise TypeError(f"default_player has no argument {min(others)!r}; it accepts {accepted}")
-    return stretch_player(MatchedTsallis, n_arms, prior, adviser=adviser, max_delay=max_delay, **common)
-
-
-def stretch_player(
-    base: type[AdaptiveTsallis], n_arms: int, prior: Prior | None, *, adviser: Any = None, **given: Any
-) -> CoinCleanWrapper:
-    """Return a CoinCleanWrapper around a base that begins with a prior; given: the wrapper's arguments."""
     kind: Any = CoinCleanWrapper
+    given: dict[str, Any] = {"max_delay": max_delay, **common}
     if adviser is not None:
         kind, given = AdvisedWrapper, {**given, "adviser": adviser}
-    player: CoinCleanWrapper = kind(base(n_arms), **given)
+    player: CoinCleanWrapper = kind(MatchedTsallis(n_arms), **given)
     if prior is None:
         return player
     if not isinstance(prior, Prior):
@@ -80,5 +74,5 @@ def stretch_player(
     # An update is fed 1/β rounds on average, divided by C.
     _, beta = player.certified_base()
     losses = (-means if span.maximize else means) * (updates / (beta * player.scale * (span.hi - span.lo)))
-    warm: CoinCleanWrapper = kind(base(n_arms, prior=losses), **{**given, "seed": player.seed})
+    warm: CoinCleanWrapper = kind(MatchedTsallis(n_arms, prior=losses), **{**given, "seed": player.seed})
     return warm

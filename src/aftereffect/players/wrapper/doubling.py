@@ -10,13 +10,12 @@ or later: a window never contains effects of an earlier epoch.
 """
 
 import math
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.exp3 import Exp3, Exp3Params
 from aftereffect.bandits.tsallis import TsallisFTRL, TsallisParams
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
@@ -37,7 +36,7 @@ LONGEST_FIRST = 1 << 32
 class DoublingParams(NamedTuple):
     """bases: the base's parameters for each epoch. first_horizon: T₀. The others are as in `WrapperParams`."""
 
-    bases: tuple[Any, ...]
+    bases: tuple[TsallisParams, ...]
     coins: Coins
     max_delay: int
     limits: Limits
@@ -98,8 +97,7 @@ class DoublingWrapper(KernelPlayer):
     """Algorithm 1 for an unknown horizon: epoch m = 0, 1, ... plays the tuned wrapper for T₀·2^m rounds.
 
     n_arms: K. max_delay: d ≥ 0.
-    base: "tsallis" (Algorithm 2 at Corollary 7's rate) or "exp3" (at the rate that minimises Theorem 4),
-        restarted in each epoch with the rate for its length.
+    The base, Algorithm 2 at Corollary 7's rate, is restarted in each epoch with the rate for its length.
     first_horizon: T₀ ≥ 1; None, the default, means 8K(2d+1), about three blocks per arm, which is this library's
         choice.
     direction, low, high, out_of_range, seed: as for `CompositeLossWrapper`.
@@ -132,30 +130,18 @@ class DoublingWrapper(KernelPlayer):
     """
 
     def __init__(
-        self,
-        n_arms: int,
-        *,
-        max_delay: int,
-        base: str = "tsallis",
-        first_horizon: int | None = None,
-        **common: Unpack[Common],
+        self, n_arms: int, *, max_delay: int, first_horizon: int | None = None, **common: Unpack[Common]
     ) -> None:
         K = checks.integer("n_arms", n_arms, low=2)
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
-        checks.choice("base", base, ("tsallis", "exp3"))
         if first_horizon is None:
             first_horizon = min(8 * K * (2 * d + 1), LONGEST_FIRST)
         first = checks.integer("first_horizon", first_horizon, low=1, high=LONGEST_FIRST)
-        lengths = [first << epoch for epoch in range(EPOCHS)]
-        bases: tuple[Any, ...]
-        if base == "tsallis":
-            bases = tuple(TsallisParams(theory.corollary_learning_rate(d, length)) for length in lengths)
-        else:
-            bases = tuple(Exp3Params(theory.exp3_learning_rate(K, d, length)) for length in lengths)
+        rates = (theory.corollary_learning_rate(d, first << epoch) for epoch in range(EPOCHS))
         limits = self.limits(d + 1, **common)
         coins, bounds = bernoulli(theory.best_update_probability(d)), effects.stretch_bounds(limits.span, d, d + 1)
-        params = DoublingParams(bases, coins, d, limits, bounds, first)
-        super().__init__(K, params, max_delay=d, base=base, first_horizon=first)
+        params = DoublingParams(tuple(map(TsallisParams, rates)), coins, d, limits, bounds, first)
+        super().__init__(K, params, max_delay=d, first_horizon=first)
 
     epoch: int = number(EPOCH, "The epoch of the latest round, from 0.", int)
 
@@ -199,6 +185,5 @@ class DoublingWrapper(KernelPlayer):
 
     def _epoch_bound(self, rounds: int, epoch: int) -> float:
         """Return the bound of Theorem 4 for `rounds` rounds of an epoch, for effects in [0, 1]; at most `rounds`."""
-        base = TsallisFTRL if self._settings["base"] == "tsallis" else Exp3
-        bandit = base(self.n_arms, learning_rate=self._params.bases[epoch].learning_rate)
+        bandit = TsallisFTRL(self.n_arms, learning_rate=self._params.bases[epoch].learning_rate)
         return CompositeLossWrapper(bandit, max_delay=self.max_delay, seed=0).regret_bound(rounds)
