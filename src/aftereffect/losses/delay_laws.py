@@ -15,23 +15,39 @@ of the symbol. The paper does not say which of the two was used.
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 
-FIELDS = {
-    "fixed": ("delay",),
-    "uniform": ("least", "greatest"),
-    "exponential": ("mean",),
-    "poisson": ("mean",),
-    "half_normal": ("mean", "variance"),
-    "positive_normal": ("mean", "variance"),
+
+class Law(NamedTuple):
+    """The names of a law's parameters, in order, and the function (random, shape, *parameters) that draws delays."""
+
+    fields: tuple[str, ...]
+    draw: Callable[..., NDArray[Any]]
+
+
+def draw_half_normal(random: Generator, shape: tuple[int, int], mean: float, variance: float) -> NDArray[Any]:
+    """Return delays with this mean and this variance."""
+    return mean + math.sqrt(variance) * (np.abs(random.standard_normal(size=shape)) - math.sqrt(2.0 / math.pi))
+
+
+LAWS = {
+    "fixed": Law(("delay",), lambda random, shape, delay: np.full(shape, delay)),
+    "uniform": Law(("least", "greatest"), lambda random, shape, a, b: random.integers(int(a), int(b) + 1, size=shape)),
+    "exponential": Law(("mean",), lambda random, shape, mean: random.exponential(mean, size=shape)),
+    "poisson": Law(("mean",), lambda random, shape, mean: random.poisson(mean, size=shape)),
+    "half_normal": Law(("mean", "variance"), draw_half_normal),
+    "positive_normal": Law(
+        ("mean", "variance"), lambda random, shape, mean, v: np.abs(random.normal(mean, math.sqrt(v), size=shape))
+    ),
 }
-"""The parameters of each law, in order."""
 
 
 def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]]:
@@ -41,8 +57,8 @@ def checked_law(law: Any, max_delay: int | None) -> tuple[str, tuple[float, ...]
     ('uniform', (0.0, 9.0))
     """
     parts = law if isinstance(law, tuple | list) and law else (law,)
-    name = checks.choice("law", parts[0], FIELDS)
-    fields = FIELDS[name]
+    name = checks.choice("law", parts[0], LAWS)
+    fields = LAWS[name].fields
     if name == "uniform" and len(parts) == 1:
         if max_delay is None:
             raise InvalidArgument("max_delay must be given for the law 'uniform' without parameters, but got None")
@@ -73,20 +89,9 @@ def largest_delay(law: Any, max_delay: int | None) -> int:
     return checks.integer("law's greatest", int(numbers[-1]), high=np.iinfo(np.int32).max)
 
 
-def draw_delays(law: Any, max_delay: int, shape: tuple[int, int], random: np.random.Generator) -> NDArray[np.int32]:
+def draw_delays(law: Any, max_delay: int, shape: tuple[int, int], random: Generator) -> NDArray[np.int32]:
     """Return random delays of this shape, rounded to whole rounds and capped at `max_delay`."""
-    name, (first, *rest) = checked_law(law, max_delay)
-    drawn: NDArray[Any]
-    if name == "fixed":
-        drawn = np.full(shape, first)
-    elif name == "uniform":
-        drawn = random.integers(int(first), int(rest[0]) + 1, size=shape)
-    elif name == "exponential":
-        drawn = random.exponential(first, size=shape)
-    elif name == "poisson":
-        drawn = random.poisson(first, size=shape)
-    elif name == "half_normal":
-        drawn = first + math.sqrt(rest[0]) * (np.abs(random.standard_normal(size=shape)) - math.sqrt(2.0 / math.pi))
-    else:
-        drawn = np.abs(random.normal(first, math.sqrt(rest[0]), size=shape))
-    return np.minimum(np.rint(drawn), max_delay).astype(np.int32)
+    name, numbers = checked_law(law, max_delay)
+    drawn: NDArray[Any] = LAWS[name].draw(random, shape, *numbers)
+    whole: NDArray[np.int32] = np.minimum(np.rint(drawn), max_delay).astype(np.int32)
+    return whole

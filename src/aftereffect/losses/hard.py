@@ -118,16 +118,8 @@ def hard(
     shape = (-(-horizon // (max_delay + 1)), n_arms if noise == "independent" else 1)
     wobble = scale * random.normal(0.0, 0.5, size=shape)
     wobble[np.abs(wobble) > 0.5 - scale * mu] = 0.0
-    losses = HardLosses(
-        Stacked(checks.owned(0.5 - shift + wobble), max_delay),
-        horizon=horizon,
-        max_delay=max_delay,
-        n_arms=n_arms,
-        means=0.5 - shift,
-        recipe=recipe(
-            hard, n_arms, max_delay=max_delay, horizon=horizon, gap=gap, noise=noise, best_arm=best_arm
-        ),
-    )
-    losses.best, losses.linear, losses.gap, losses.scale = best, losses.params.linear, mu, scale
-    losses.checked = True
+    params, sizes = Stacked(checks.owned(0.5 - shift + wobble), max_delay), (horizon, max_delay, n_arms)
+    again = recipe(hard, n_arms, max_delay=max_delay, horizon=horizon, gap=gap, noise=noise, best_arm=best_arm)
+    losses = HardLosses.made(params, sizes, ("minimize", 0.0, 1.0), 0.5 - shift, again)
+    losses.best, losses.linear, losses.gap, losses.scale = best, params.linear, mu, scale
     return losses

@@ -19,10 +19,9 @@ import numpy as np
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray, by_keyword
-from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import TABLE, recipe, sequence
-from aftereffect.losses.protocol import Losses
+from aftereffect.losses.protocol import Losses, noisy_range
 
 DIGITS = 12
 """Responses are rounded to this many decimals: products of matrices may differ in the last bits between machines."""
@@ -117,22 +116,9 @@ def system_rewards(system: LinearSystem, *, max_delay: int, horizon: int, seed: 
         noise[s:] += sum(filtered[s - 1, j] * before[:-s, j] for j in range(len(system.A)))
     limit = round(WIDEST * system.noise * float(np.sqrt(len(system.C) + (filtered**2).sum())), DIGITS)
     noise = np.clip(noise, -limit, limit)
-    bounds = np.repeat(values[np.newaxis], 2, axis=0)
-    bounds[:, 0] += np.array([[-limit], [limit]])
-    least, most = extreme_parts(bounds)
-    losses = Losses(
-        Responses(checks.owned(values.T), checks.owned(noise)),
-        horizon=horizon,
-        max_delay=max_delay,
-        n_arms=len(system.arms),
-        direction="maximize",
-        low=float(np.floor(100.0 * least.min()) / 100.0),
-        high=float(np.ceil(100.0 * most.max()) / 100.0),
-        means=values.sum(axis=0),
-        recipe=recipe(system_rewards, system, max_delay=max_delay, horizon=horizon),
-    )
-    losses.checked = True
-    return losses
+    params, sizes = Responses(checks.owned(values.T), checks.owned(noise)), (horizon, max_delay, len(system.arms))
+    again = recipe(system_rewards, system, max_delay=max_delay, horizon=horizon)
+    return Losses.made(params, sizes, ("maximize", *noisy_range(values, values, limit)), values.sum(axis=0), again)
 
 
 ADVERTISING = LinearSystem(

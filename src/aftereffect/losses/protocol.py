@@ -15,7 +15,7 @@ horizon are never observed.
 import copy
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,6 +94,14 @@ def check_parts(components: FloatArray, span: Effects, rounds: NDArray[np.int64]
             )
 
 
+def noisy_range(least: FloatArray, most: FloatArray, limit: float) -> tuple[float, float]:
+    """Return (low, high), in hundredths, for effects between two (d+1, K) arrays, with noise up to `limit` at lag 0."""
+    bounds = np.stack([least, most])
+    bounds[:, 0] += np.array([[-limit], [limit]])
+    least, most = extreme_parts(bounds)
+    return float(np.floor(100.0 * least.min()) / 100.0), float(np.ceil(100.0 * most.max()) / 100.0)
+
+
 class Losses:
     """A sequence of losses for T = `horizon` rounds, d = `max_delay` and K = `n_arms`, fixed in advance.
 
@@ -150,6 +158,22 @@ class Losses:
         self._recipe = recipe
         self._arm_sums: FloatArray | None = None
         self.checked = False
+
+    @classmethod
+    def made(
+        cls,
+        params: Any,
+        sizes: tuple[int, int, int],
+        span: tuple[str, float, float],
+        means: ArrayLike | None,
+        recipe: "Callable[[int], Losses] | None",
+    ) -> Self:
+        """Return losses whose effects are in the range for sure; sizes: T, d and K. span: direction, low and high."""
+        (horizon, max_delay, n_arms), (direction, low, high) = sizes, span
+        settings: dict[str, Any] = {"horizon": horizon, "max_delay": max_delay, "n_arms": n_arms}
+        losses = cls(params, **settings, direction=direction, low=low, high=high, means=means, recipe=recipe)
+        losses.checked = True
+        return losses
 
     # Whether effects depend on what was played before, so that only the engine `loop` can play them.
     reacts = False

@@ -181,22 +181,14 @@ class History:
         horizon, batch = checks.integer("horizon", horizon, low=1), checks.integer("batch", batch, low=1)
         low, high = _range(low, high, *self.extremes())
         key = sequence(seed, RECORDS).generate_state(1, np.uint64)[0]
-        losses = Losses(
-            self._drawn(horizon, batch, key),
-            horizon=horizon,
-            max_delay=self.max_delay,
-            n_arms=self.n_arms,
-            direction=direction,
-            low=low,
-            high=high,
-            means=np.add.reduceat(self.effects.sum(axis=1), self.starts[:-1]) / np.diff(self.starts),
-            recipe=recipe(self.resample, horizon=horizon, batch=batch, direction=direction, low=low, high=high),
-        )
+        params, sizes = self._drawn(horizon, batch, key), (horizon, self.max_delay, self.n_arms)
+        means = np.add.reduceat(self.effects.sum(axis=1), self.starts[:-1]) / np.diff(self.starts)
+        again = recipe(self.resample, horizon=horizon, batch=batch, direction=direction, low=low, high=high)
+        losses = Losses.made(params, sizes, (direction, low, high), means, again)
         if batch > 1:
             check_parts(losses.params.values.transpose(0, 2, 1), losses.effects)
         else:
             self._check_records(losses.effects)
-        losses.checked = True
         return losses
 
     def _drawn(self, horizon: int, batch: int, key: np.uint64) -> Dense | Resampled:

@@ -336,19 +336,8 @@ def _losses(
 ) -> Losses:
     """Return the losses of a table in kernel form; `shares`: the fraction of an arm's effect that arrives, if not 1."""
     horizon, n_arms = table.values.shape
-    losses = Losses(
-        params,
-        horizon=horizon,
-        max_delay=max_delay,
-        n_arms=n_arms,
-        direction=direction,
-        low=table.low,
-        high=table.high,
-        means=table.means if table.means is None or shares is None else table.means * shares,
-        recipe=recipe,
-    )
-    losses.checked = True
-    return losses
+    means = table.means if table.means is None or shares is None else table.means * shares
+    return Losses.made(params, (horizon, max_delay, n_arms), (direction, table.low, table.high), means, recipe)
 
 
 def _with_fresh_table(build: Callable[[Table], Losses], table: Table, seed: int) -> Losses:

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray, by_keyword
-from aftereffect.core.effects import extreme_parts
 from aftereffect.core.random import SPLIT, TABLE, recipe, sequence
-from aftereffect.losses.protocol import Losses, LossStream
+from aftereffect.losses.protocol import Losses, LossStream, noisy_range
 
 CURVES = ("alike", "apart", "last", "negative")
 PATHS = ("white", "ar", "season", "jumps", "trend")
@@ -114,8 +113,8 @@ def year(
     >>> days.means.round(2).tolist(), days.direction, days.max_delay
     ([0.3, 0.4, 0.2, 0.6], 'maximize', 14)
     """
-    sizes: dict[str, Any] = {"horizon": checks.integer("horizon", horizon, low=1)}
-    sizes |= {"n_arms": checks.integer("n_arms", n_arms, low=2), "max_delay": checks.integer("max_delay", max_delay)}
+    horizon, n_arms = checks.integer("horizon", horizon, low=1), checks.integer("n_arms", n_arms, low=2)
+    max_delay = checks.integer("max_delay", max_delay, low=0)
     checks.real("half_life", half_life, above=0.0)
     checks.real("gap", gap, low=0.0, below=MIDDLE)
     checks.real("noise", noise, low=0.0)
@@ -129,21 +128,13 @@ def year(
     responses = (whole[:, np.newaxis] * np.array(weights))[order]
     factors = _factors(change, horizon, whole, common)[:, order]
     limit = WIDEST * noise * (1.0 + SWING.get(path, 0.0))
-    bounds = np.stack([responses.T * factors.min(axis=0), responses.T * factors.max(axis=0)])
-    bounds[:, 0] += np.array([[-limit], [limit]])
-    least, most = extreme_parts(bounds)
+    low, high = noisy_range(responses.T * factors.min(axis=0), responses.T * factors.max(axis=0), limit)
     shape = {"half_life": half_life, "curves": curves, "gap": gap, "noise": noise, "path": path, "change": change}
-    made = (Tiring if change == "fatigue" else Losses)(
-        Days(checks.owned(responses), checks.owned(factors), checks.owned(_path(path, horizon, noise, seed))),
-        **sizes,
-        direction="maximize",
-        low=float(np.floor(100.0 * least.min()) / 100.0),
-        high=float(np.ceil(100.0 * most.max()) / 100.0),
-        means=whole[order] if change == "none" else None,
-        recipe=recipe(year, **sizes, **shape, world=world),
-    )
-    made.checked = True
-    return made
+    kind = Tiring if change == "fatigue" else Losses
+    params = Days(checks.owned(responses), checks.owned(factors), checks.owned(_path(path, horizon, noise, seed)))
+    means = whole[order] if change == "none" else None
+    again = recipe(year, horizon=horizon, n_arms=n_arms, max_delay=max_delay, **shape, world=world)
+    return kind.made(params, (horizon, max_delay, n_arms), ("maximize", low, high), means, again)
 
 
 def _weights(
