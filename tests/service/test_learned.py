@@ -184,6 +184,14 @@ def test_totals_with_effects_of_a_retired_arm_are_left_out(store: Store) -> None
         agrees(store.learned(kept.id), hand.model(2), ["a", "b"])
 
 
+def test_before_the_first_total_the_answer_has_all_fields_and_says_nothing_of_arms(store: Store) -> None:
+    one = store.create(MODEL).id
+    store.perform(one, Ask())
+    found = store.learned(one).data
+    assert found.keys() == Learned.model_fields.keys()
+    assert (found["arms"], found["leader"], found["sentences"]) == ([], None, ["No total has been reported yet."])
+
+
 def test_beyond_a_size_there_is_no_model_and_the_report_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     hand = Hand(store, **ADVISED)
     hand.play(9)

@@ -98,7 +98,8 @@ def model(settings: Design, seen: Record) -> LagModel:
 
 def unknown(id: str, reason: str) -> Learned:
     """Return that there is no model of an experiment."""
-    return Learned(experiment=id, reason=reason, sentences=[reason])
+    # Read from all fields: only those that were given are sent to clients.
+    return Learned.read(Learned(experiment=id, reason=reason, sentences=[reason]).model_dump())
 
 
 def learned(
