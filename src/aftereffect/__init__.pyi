@@ -9,7 +9,6 @@ from aftereffect.bandits.baselines import EpsilonGreedy as EpsilonGreedy
 from aftereffect.bandits.baselines import GaussianThompson as GaussianThompson
 from aftereffect.bandits.baselines import Uniform as Uniform
 from aftereffect.bandits.exp3 import Exp3 as Exp3
-from aftereffect.bandits.exp3 import Exp3IX as Exp3IX
 from aftereffect.bandits.protocol import Bandit as Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL as TsallisFTRL
 from aftereffect.bandits.tsallis_inf import TsallisINF as TsallisINF

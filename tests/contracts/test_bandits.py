@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import pytest
+from exp3_ix import Exp3IX
 from log_barrier import LogBarrier
 from numpy.typing import NDArray
 from scipy.stats import chi2
@@ -67,8 +68,8 @@ BANDITS: dict[str, BanditRow] = {
     "exp3": BanditRow(lambda: ae.Exp3(4, learning_rate=0.1)),
     "exp3, greedy": BanditRow(lambda: ae.Exp3(3, learning_rate=1e3)),
     "exp3, cautious": BanditRow(lambda: ae.Exp3(2, learning_rate=1e-9)),
-    "exp3-ix": BanditRow(lambda: ae.Exp3IX(4, learning_rate=0.1)),
-    "exp3-ix, bold": BanditRow(lambda: ae.Exp3IX(3, learning_rate=1.0, exploration=0.0)),
+    "exp3-ix": BanditRow(lambda: Exp3IX(4, learning_rate=0.1)),
+    "exp3-ix, bold": BanditRow(lambda: Exp3IX(3, learning_rate=1.0, exploration=0.0)),
     "tsallis-inf": BanditRow(lambda: ae.TsallisINF(4), fading=True),
     "tsallis-inf, reduced variance": BanditRow(lambda: ae.TsallisINF(3, estimator="reduced_variance"), fading=True),
     "ucb1": BanditRow(lambda: ae.UCB1(3), certain=True, fading=True),
@@ -89,7 +90,7 @@ def test_contract(case: Callable[[BanditRow], None], row: BanditRow) -> None:
 def test_every_bandit_has_a_row() -> None:
     exported = {thing for thing in vars(ae).values() if isinstance(thing, type) and issubclass(thing, KernelBandit)}
     assert exported == set(registry.BANDITS), "what is exported can be restored"
-    assert {type(row.make()) for row in BANDITS.values()} == {*registry.BANDITS, LogBarrier, HedgedLeader}
+    assert {type(row.make()) for row in BANDITS.values()} == {*registry.BANDITS, Exp3IX, LogBarrier, HedgedLeader}
 
 
 KERNELS = [name for name in BANDITS if name != "plain Python"]

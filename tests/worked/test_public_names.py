@@ -107,7 +107,6 @@ def test_an_unknown_name_is_an_attribute_error():
 
 CALLS: list[tuple[Any, tuple[Any, ...], str]] = [
     (ae.Exp3, (2, 0.1), r"Exp3\(n_arms, learning_rate=...\)"),
-    (ae.Exp3IX, (2, 0.1), r"Exp3IX\(n_arms, learning_rate=..., exploration=...\)"),
     (ae.TsallisFTRL, (2, 0.1), r"TsallisFTRL\(n_arms, learning_rate=...\)"),
     (ae.TsallisINF, (2, "reduced_variance"), r"TsallisINF\(n_arms, estimator=...\)"),
     (ae.AdaptiveTsallis, (2, 0.1), r"AdaptiveTsallis\(n_arms, first_rate=..., memory=..., prior=...\)"),

@@ -6,11 +6,11 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
+from exp3_ix import Exp3IX
 from numpy.typing import NDArray
 
 from aftereffect import CompositeLosses, CompositeLossWrapper, Exp3, restore, simulate
 from aftereffect.bandits.baselines import UCB1
-from aftereffect.bandits.exp3 import Exp3IX
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
 from aftereffect.core import saved

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
 from aftereffect.bandits.baselines import UCB1, EpsilonGreedy, GaussianThompson, Uniform
-from aftereffect.bandits.exp3 import Exp3, Exp3IX
+from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
@@ -345,7 +345,7 @@ def find(name: Any) -> Entry:
 
 
 BANDITS: tuple[type, ...] = (
-    TsallisFTRL, AdaptiveTsallis, MatchedTsallis, Exp3, Uniform, TsallisINF, Exp3IX, UCB1, EpsilonGreedy,
+    TsallisFTRL, AdaptiveTsallis, MatchedTsallis, Exp3, Uniform, TsallisINF, UCB1, EpsilonGreedy,
     GaussianThompson
 )  # fmt: skip
 _SAVED = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), AdvisedWrapper, Panel, *BANDITS)}

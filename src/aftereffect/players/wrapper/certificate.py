@@ -7,12 +7,11 @@ the place of the value. docs/theory/adaptive.md has the proofs.
 """
 
 import html
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from aftereffect import theory
-from aftereffect.bandits.exp3 import Exp3, Exp3IX
+from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects
@@ -204,9 +203,4 @@ def sharp_bound(bandit: Any, d: int, beta: float, maximize: bool, T: int) -> flo
     if type(bandit) is Exp3:
         return theory.exp3_wrapper_bound(bandit.n_arms, d, T, beta, bandit.learning_rate, direction)
     base = bandit.regret_bound(theory.most_updates(d, T))
-    if type(bandit) is Exp3IX:
-        # Its bound is concave in n, so it holds at the mean number of updates, interpolated between integers.
-        mean = theory.expected_updates(d, T, beta)
-        below, above = (bandit.regret_bound(math.floor(mean) + k) for k in (0, 1))
-        base = min(base, below + (mean - math.floor(mean)) * (above - below))
     return theory.wrapper_regret_bound_sharp(d, T, beta, bandit.stability(), base)
