@@ -186,9 +186,7 @@ def ucb1_probabilities(params: UCB1Params, n_arms: int, state: FloatState, q: Fl
     q[int(state[2 * n_arms + 1])] = 1.0
 
 
-kernel.register(
-    UCB1Params, kernel.BanditKernel(ucb1_size, ucb1_start, ucb1_draw, ucb1_update, ucb1_probabilities)
-)
+kernel.register(UCB1Params, kernel.BanditKernel(ucb1_size, ucb1_start, ucb1_draw, ucb1_update, ucb1_probabilities))
 
 
 class UCB1(Unguaranteed):

@@ -15,7 +15,7 @@ horizon are never observed.
 import copy
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,10 @@ from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import Effects, effects, extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidLosses, OutOfTurn
+
+Sizes = tuple[int, int, int]
+Range = tuple[str, float, float]
+Recipe: TypeAlias = "Callable[[int], Losses] | None"
 
 # Rounds per call of compiled code: enough that the call itself costs little, few enough for the first-level cache.
 CHUNK = 2048
@@ -132,7 +136,7 @@ class Losses:
         low: float = 0.0,
         high: float = 1.0,
         means: ArrayLike | None = None,
-        recipe: "Callable[[int], Losses] | None" = None,
+        recipe: Recipe = None,
     ) -> None:
         """Check the sizes; `check()` checks what the kernel makes of its parameters."""
         if type(params) not in kernel.LOSSES:
@@ -160,14 +164,7 @@ class Losses:
         self.checked = False
 
     @classmethod
-    def made(
-        cls,
-        params: Any,
-        sizes: tuple[int, int, int],
-        span: tuple[str, float, float],
-        means: ArrayLike | None,
-        recipe: "Callable[[int], Losses] | None",
-    ) -> Self:
+    def made(cls, params: Any, sizes: Sizes, span: Range, means: ArrayLike | None, recipe: Recipe) -> Self:
         """Return losses whose effects are in the range for sure; sizes: T, d and K. span: direction, low and high."""
         (horizon, max_delay, n_arms), (direction, low, high) = sizes, span
         settings: dict[str, Any] = {"horizon": horizon, "max_delay": max_delay, "n_arms": n_arms}

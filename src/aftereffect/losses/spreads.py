@@ -32,7 +32,7 @@ from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.core.random import DELAYS, SPLIT, children, hashed_uniform, sequence
 from aftereffect.losses.delay_laws import draw_delays, largest_delay
-from aftereffect.losses.protocol import TOLERANCE, Losses
+from aftereffect.losses.protocol import TOLERANCE, Losses, Recipe
 from aftereffect.losses.tables import Bound, Table, TableLike, as_table, iid
 
 __all__ = [
@@ -327,12 +327,7 @@ def _weighted(weights: FloatArray, name: str, direction: str, table: Table) -> L
 
 
 def _losses(
-    params: Any,
-    table: Table,
-    max_delay: int,
-    direction: str,
-    recipe: Callable[[int], Losses] | None,
-    shares: FloatArray | None = None,
+    params: Any, table: Table, max_delay: int, direction: str, recipe: Recipe, shares: FloatArray | None = None
 ) -> Losses:
     """Return the losses of a table in kernel form; `shares`: the fraction of an arm's effect that arrives, if not 1."""
     horizon, n_arms = table.values.shape

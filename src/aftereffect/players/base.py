@@ -25,17 +25,8 @@ from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.core.kernel import DREW, FED, FloatState, WordState
-from aftereffect.players.limits import (
-    OUT_OF_RANGE,
-    USUAL,
-    Limits,
-    Range,
-    checked_total,
-    limits_of,
-    spelled_out,
-    tell_total,
-    total_rule,
-)
+from aftereffect.players import limits
+from aftereffect.players.limits import Limits, Range
 from aftereffect.players.protocol import Arrival, LabelledRound, PanelRound, Round
 
 # A player warns if it plays more than this many times the rounds for which it was tuned.
@@ -72,7 +63,7 @@ class BasePlayer:
         super().__init_subclass__()
         for made in (vars(cls).get("__init__"), getattr(vars(cls).get("tuned"), "__func__", None)):
             if made is not None:
-                spelled_out(made)
+                limits.spelled_out(made)
 
     def init_common(
         self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None, **rest: Any
@@ -177,7 +168,7 @@ class BasePlayer:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        shown = {name: value for name, value in self.settings.items() if USUAL.get(name) != value}
+        shown = {name: value for name, value in self.settings.items() if limits.USUAL.get(name) != value}
         first = f"n_arms={self.inside}" if isinstance(self.inside, int) else repr(self.inside)
         named = "".join(f", {name}={value!r}" for name, value in shown.items())
         return f"{type(self).__name__}({first}{named}, seed={self.seed})"
@@ -270,13 +261,13 @@ class KernelPlayer(_InKernelForm):
     COMMON = (*BasePlayer.COMMON, "out_of_range")
     LATER_SAVED = ("arms",)
     _arms: list[int] | None = None
-    FORM = kernel.PLAYERS, kernel.player_begin, kernel.player_ask, tell_total, (0, 0.0, 0)
+    FORM = kernel.PLAYERS, kernel.player_begin, kernel.player_ask, limits.tell_total, (0, 0.0, 0)
 
     def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
         """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
-        self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
+        self.out_of_range = checks.choice("out_of_range", out_of_range, limits.OUT_OF_RANGE)
         self._parts = parts
-        return limits_of(self.init_common(**common), parts, self.out_of_range)
+        return limits.limits_of(self.init_common(**common), parts, self.out_of_range)
 
     def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the open round (None: missing) and end the round."""
@@ -293,7 +284,7 @@ class KernelPlayer(_InKernelForm):
 
     def _tell_one(self, arm: int, total: float | None) -> tuple[int, float | None]:
         """Tell the kernel the total of a unit; return whether it learned, and the loss fed."""
-        value = math.nan if total is None else checked_total(total)
+        value = math.nan if total is None else limits.checked_total(total)
         told = self._tell(self._params, self.n_arms, self._numbers, self._streams, arm, value, self._round)
         if told < 0:
             raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
@@ -356,7 +347,7 @@ class KernelPlayer(_InKernelForm):
 
     def refusal(self) -> str:
         """Return the rule for a total, for error messages."""
-        return total_rule(self.effects, self._parts, self._round)
+        return limits.total_rule(self.effects, self._parts, self._round)
 
 
 class LabelledKernelPlayer(_InKernelForm):
@@ -468,7 +459,7 @@ class BanditPlayer(BasePlayer):
         self.tuned_horizon: int | None = None
         self.n_arms = checks.integer("bandit.n_arms", bandit.n_arms, low=2)
         self.init_common(**common)
-        self.out_of_range = checks.choice("out_of_range", out_of_range, OUT_OF_RANGE)
+        self.out_of_range = checks.choice("out_of_range", out_of_range, limits.OUT_OF_RANGE)
         # Seeded on first use: a restored player has another one.
         self._arm_stream: WordState | None = None
 

@@ -351,9 +351,7 @@ BANDITS: tuple[type, ...] = (
 _SAVED = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), AdvisedWrapper, Panel, *BANDITS)}
 
 
-def restore(
-    state: Mapping[str, Any], classes: Iterable[type] = (), sealed: bool = True, *, adviser: Any = None
-) -> Any:
+def restore(state: Mapping[str, Any], classes: Iterable[type] = (), sealed: bool = True, *, adviser: Any = None) -> Any:
     """Return the player or bandit whose `state()` was saved; it continues bit for bit, also in another process.
 
     classes: user-defined classes that may occur in the state: bandits, each with `state()`, whose field "kind" is the

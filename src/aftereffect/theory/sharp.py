@@ -25,17 +25,8 @@ from typing import NamedTuple
 
 from aftereffect.core import checks
 from aftereffect.core.effects import DIRECTIONS
-from aftereffect.theory.paper import (
-    Tuning,
-    best_update_probability,
-    enough_rounds,
-    most_updates,
-    sizes,
-    tsallis_regret_bound,
-    tsallis_stability,
-    update_rate,
-    wrapper_regret_bound,
-)
+from aftereffect.theory import paper
+from aftereffect.theory.paper import Tuning, sizes, update_rate
 
 FORMS = ("printed", "sharp")
 """The forms of the wrapper's regret bound that can be minimised. "printed": Theorem 4. "sharp": the bounds below."""
@@ -63,7 +54,7 @@ def sharp_terms(max_delay: int, horizon: int, update_probability: float) -> Shar
     SharpTerms(boundary=2.5, per_moved=1.5, per_regret=12.0)
     """
     d = checks.integer("max_delay", max_delay, low=0)
-    enough_rounds(d, horizon)
+    paper.enough_rounds(d, horizon)
     p = update_rate(d, update_probability)
     per_regret = (2 * d + 1) / ((d + 1) * p) if p > 0.0 else math.inf
     return SharpTerms(d * (3 * d + 2) / (d + 1), 1.5 * d, per_regret)
@@ -234,8 +225,8 @@ def tsallis_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: s
     Tuning(update_probability=1.0, learning_rate=17.320508075688775, bound=138.56406460551017)
     """
     K, d, T = _sizes(n_arms, max_delay, horizon, direction)
-    beta = best_update_probability(d)
-    if most_updates(d, T) == 0:
+    beta = paper.best_update_probability(d)
+    if paper.most_updates(d, T) == 0:
         return Tuning(beta, 0.0, float(T))
     _, per_moved, per_regret = sharp_terms(d, T, beta)
     p, C = update_rate(d, beta), price_factor(K)
@@ -266,8 +257,8 @@ def exp3_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: str 
     True
     """
     K, d, T = _sizes(n_arms, max_delay, horizon, direction)
-    beta = best_update_probability(d)
-    if most_updates(d, T) == 0:
+    beta = paper.best_update_probability(d)
+    if paper.most_updates(d, T) == 0:
         return Tuning(beta, math.sqrt(2.0 * math.log(K) / (K * T)), float(T))
     per_regret = sharp_terms(d, T, beta).per_regret
     eta = math.sqrt(per_regret * math.log(K) / _exp3_slope(K, d, T, beta, direction))
@@ -298,13 +289,14 @@ def tuning(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> 
     K, d, T = sizes(n_arms, max_delay, horizon)
     if checks.choice("form", form, FORMS) == "sharp":
         return tsallis_tuning_sharp(K, d, T)
-    beta = best_update_probability(d)
-    N = most_updates(d, T)
+    beta = paper.best_update_probability(d)
+    N = paper.most_updates(d, T)
     if N == 0:
         return Tuning(beta, 0.0, float(T))
     p = update_rate(d, beta)
     eta = math.sqrt(2 * d * p**2 * T * (1.0 + math.log(K)) / math.sqrt(K) + N / 2)
-    bound = wrapper_regret_bound(d, T, beta, tsallis_stability(K, eta), tsallis_regret_bound(K, N, eta))
+    known = paper.tsallis_stability(K, eta), paper.tsallis_regret_bound(K, N, eta)
+    bound = paper.wrapper_regret_bound(d, T, beta, *known)
     return Tuning(beta, eta, min(bound, float(T)))
 
 

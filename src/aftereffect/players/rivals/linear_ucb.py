@@ -166,9 +166,7 @@ def largest_index(params: DynLinUCBParams, n_arms: int, t: float, parts: FloatSt
     return best
 
 
-kernel.register(
-    DynLinUCBParams, kernel.PlayerKernel(dyn_size, dyn_begin, dyn_ask, dyn_tell)
-)
+kernel.register(DynLinUCBParams, kernel.PlayerKernel(dyn_size, dyn_begin, dyn_ask, dyn_tell))
 
 
 class DynLinUCB(KernelPlayer):

@@ -201,14 +201,11 @@ def blinded_tell(params: BlindedParams, n_arms: int, state: FloatState, rng: Wor
     state[ZERO] = 0.0 if random.uniform(rng[random.COINS]) < 0.5 else 1.0
     if before == 0.0 or state[ZERO] == 1.0 or total != total:
         return 0
-    return block_update(
-        params, n_arms, state, arm, effects.average_loss(params.limits.span, params.max_delay + 1, total)
-    )
+    loss = effects.average_loss(params.limits.span, params.max_delay + 1, total)
+    return block_update(params, n_arms, state, arm, loss)
 
 
-kernel.register(
-    BlindedParams, kernel.PlayerKernel(block_size, block_begin, block_ask, blinded_tell)
-)
+kernel.register(BlindedParams, kernel.PlayerKernel(block_size, block_begin, block_ask, blinded_tell))
 
 
 class Blinded(KernelPlayer):
