@@ -7,21 +7,21 @@ another arm. docs/theory/soft_windows.md has the bounds.
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect import theory
-from aftereffect.carryover.effects_by_lag import Curves, axes_for
+from aftereffect.carryover.effects_by_lag import Curves
 from aftereffect.carryover.mix_models import AdstockCurves
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.random import TABLE, sequence
-from aftereffect.core.text import Facts, amount
+from aftereffect.core.text import Facts, amount, plain_axes, to_pandas
 from aftereffect.players import advisers
 from aftereffect.players.default import default_player
 from aftereffect.players.limits import Range
@@ -78,13 +78,13 @@ class DelayChoice(Facts):
     assume: str
     n_arms: int
     horizon: int | None
-    delays: NDArray[np.int64] = field(repr=False)
-    inside: FloatArray = field(repr=False)
-    bounds: FloatArray = field(repr=False)
-    since: FloatArray = field(repr=False)
-    regrets: FloatArray | None = field(default=None, repr=False)
-    left: FloatArray | None = field(default=None, repr=False)
-    worst: FloatArray | None = field(default=None, repr=False)
+    delays: NDArray[np.int64]
+    inside: FloatArray
+    bounds: FloatArray
+    since: FloatArray
+    regrets: FloatArray | None = None
+    left: FloatArray | None = None
+    worst: FloatArray | None = None
 
     @property
     def place(self) -> int:
@@ -95,13 +95,11 @@ class DelayChoice(Facts):
         """Return one row per d, as a pandas frame (extra `frames`)."""
         columns: dict[str, Any] = {"d": self.delays, "inside": self.inside, "bound": self.bounds, "since": self.since}
         columns |= {"left": self.left, "worst": self.worst, "regret": self.regrets}
-        known = {name: values for name, values in columns.items() if values is not None}
-        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(known)
-        return found
+        return to_pandas({name: values for name, values in columns.items() if values is not None})
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Plot the bound, and the simulated regret if there is one, by d; return the axes: `ax`, or new ones."""
-        ax = axes_for(ax)
+        ax = plain_axes(ax)
         if self.horizon is None:
             ax.plot(self.delays, self.since, "o-", label="bound below half of the largest regret from this round on")
         else:
@@ -115,7 +113,6 @@ class DelayChoice(Facts):
         ax.set_xlabel("d that the player is told")
         ax.set_ylabel("round" if self.horizon is None else f"regret after {self.horizon:,} rounds")
         ax.set_yscale("log")
-        ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False)
         return ax
 

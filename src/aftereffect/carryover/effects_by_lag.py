@@ -1,7 +1,7 @@
 """`Curves`: effects of arms by lag with their bands, as `ae.carryover` estimates them and `choose_delay` reads them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.text import Facts, counted
+from aftereffect.core.text import Facts, counted, plain_axes, to_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,18 +106,18 @@ class Curves(Facts):
     relative_to: str
     level: float
     exposure: str
-    effects: Bands = field(repr=False)
-    arrived: Bands = field(repr=False)
-    shares: Bands = field(repr=False)
-    remaining: Bands = field(repr=False)
+    effects: Bands
+    arrived: Bands
+    shares: Bands
+    remaining: Bands
     alike: Alike
     base: float
     rounds: int
     order: int
     noise: float
-    differences: FloatArray = field(repr=False)
-    covariance: FloatArray = field(repr=False)
-    dof: float = field(repr=False)
+    differences: FloatArray
+    covariance: FloatArray
+    dof: float
     clustered: bool = False
     unmeasured: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
@@ -161,12 +161,11 @@ class Curves(Facts):
         for name, bands in shown.items():
             columns[name] = bands.values.ravel()
             columns[f"{name}_lower"], columns[f"{name}_upper"] = bands.lower.ravel(), bands.upper.ravel()
-        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(columns)
-        return found
+        return to_pandas(columns)
 
     def plot(self, ax: "Axes | None" = None, names: Sequence[str] | None = None) -> "Axes":
         """Plot the effect that has arrived by each lag, with its band, for every arm; return the axes."""
-        ax, names = axes_for(ax), names or self.names
+        ax, names = plain_axes(ax), names or self.names
         lags = np.arange(self.max_lag + 1)
         for i, (values, lower, upper) in enumerate(
             zip(self.arrived.values, self.arrived.lower, self.arrived.upper, strict=True)
@@ -177,7 +176,6 @@ class Curves(Facts):
         ax.locator_params(axis="x", integer=True)
         ax.set_xlabel("rounds since the action")
         ax.set_ylabel(f"effect arrived, relative to {self.relative_to}")
-        ax.spines[["top", "right"]].set_visible(False)
         # Beside the axes, since bands leave no room inside.
         ax.legend(frameon=False, title=f"{self.level:.0%} bands", loc="center left", bbox_to_anchor=(1.0, 0.5))
         return ax
@@ -206,14 +204,6 @@ class Curves(Facts):
             "fade alike": f"{self.alike.verdict} (p = {self.alike.p_value:.3f})",
             **({"drawn too seldom": f"arms {', '.join(map(str, self.unmeasured))}"} if self.unmeasured else {}),
         }
-
-
-def axes_for(ax: "Axes | None") -> "Axes":
-    """Return the axes given, or those of a new figure."""
-    if ax is None:
-        plt = checks.optional("matplotlib.pyplot", "plot", "plots")
-        _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    return ax
 
 
 def doubled_bins(lags: int) -> FloatArray:

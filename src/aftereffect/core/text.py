@@ -1,11 +1,15 @@
-"""Numbers and facts formatted for reading."""
+"""Numbers, facts and tables formatted for reading."""
 
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from aftereffect.core import checks
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
     from rich.table import Table
 
 
@@ -81,6 +85,21 @@ class Facts:
 
     def _repr_html_(self) -> str:
         return facts_table(self._facts())
+
+
+def to_pandas(columns: Mapping[str, Any]) -> "pd.DataFrame":
+    """Return columns as a pandas frame (extra `frames`)."""
+    found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(columns)
+    return found
+
+
+def plain_axes(ax: "Axes | None", height: float = 4.2) -> "Axes":
+    """Return axes without a frame: those given, or those of a new figure of this height (extra `plots`)."""
+    if ax is None:
+        plt = checks.optional("matplotlib.pyplot", "plot", "plots")
+        _, ax = plt.subplots(figsize=(7, height), layout="constrained")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
 
 
 def printed_table(headings: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[str] = ()) -> "Table":

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, CoinsExhausted, InvalidArgument
-from aftereffect.core.text import amount, counted, facts_table
+from aftereffect.core.text import amount, counted, facts_table, plain_axes, to_pandas
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.loop import simulate_loop, simulate_panel
 from aftereffect.engines.rounds import simulate_labelled, simulate_rounds
@@ -163,8 +163,7 @@ class Simulation:
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per run and checkpoint, as a pandas frame (extra `frames`)."""
-        found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(self._columns())
-        return found
+        return to_pandas(self._columns())
 
     def to_polars(self) -> "pl.DataFrame":
         """Return one row per run and checkpoint, as a polars frame (extra `studies`)."""
@@ -186,15 +185,12 @@ class Simulation:
 
     def plot(self, ax: "Axes | None" = None, label: str | None = None, **style: Any) -> "Axes":
         """Plot the mean regret curve with its 95% band and return the axes: `ax`, or those of a new pyplot figure."""
-        if ax is None:
-            plt = checks.optional("matplotlib.pyplot", "plot", "plots")
-            _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
+        ax = plain_axes(ax)
         rounds, mean, low, high = self.curve
         (line,) = ax.plot(rounds, mean, label=label or self.label, **style)
         ax.fill_between(rounds, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
         ax.set_xlabel("round")
         ax.set_ylabel("regret")
-        ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False)
         return ax
 

@@ -12,7 +12,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.core.real import exp, log
-from aftereffect.core.text import Facts, amount, counted
+from aftereffect.core.text import Facts, amount, counted, plain_axes, to_pandas
 from aftereffect.lags import kernels
 from aftereffect.lags.kernels import LagParams
 
@@ -487,14 +487,11 @@ class LagModel(Facts):
         """Return one row per arm: its whole effect with interval, and the probability that it is best (pandas)."""
         found = self.effects()
         table = {"arm": np.arange(self.n_arms), **found._asdict(), "best": self.best}
-        frame: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(table)
-        return frame
+        return to_pandas(table)
 
     def plot(self, ax: "Axes | None" = None, names: Sequence[str] = ()) -> "Axes":
         """Plot the whole effect of each arm with its interval; return the axes."""
-        if ax is None:
-            plt = checks.optional("matplotlib.pyplot", "plot", "plots")
-            _, ax = plt.subplots(figsize=(7, 0.6 * self.n_arms + 1.4), layout="constrained")
+        ax = plain_axes(ax, height=0.6 * self.n_arms + 1.4)
         found, best = self.effects(), self.best
         for arm in range(self.n_arms):
             color = f"C{arm}"
@@ -506,7 +503,7 @@ class LagModel(Facts):
         ax.axvline(0.0, color="0.75", lw=1, zorder=0)
         ax.set_xlabel("whole effect relative to the mean of the arms, with 95% intervals")
         ax.set_title("In brackets: the probability of being the best arm", loc="left", fontsize="medium")
-        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.spines["left"].set_visible(False)
         return ax
 
     def state(self) -> dict[str, Any]:

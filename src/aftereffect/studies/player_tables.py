@@ -5,13 +5,11 @@ The demo runs the study `rivals`, in its quick setting by default. To compare tw
 """
 
 import math
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aftereffect.core import checks
-from aftereffect.core.saved import canonical
 from aftereffect.core.text import printed_table
 from aftereffect.engines.simulation import Simulation
 from aftereffect.losses import tables
@@ -19,7 +17,7 @@ from aftereffect.losses.protocol import Losses
 from aftereffect.players import registry
 from aftereffect.players.registry import Entry, Problem
 from aftereffect.studies.cells import groups
-from aftereffect.studies.instances import known, spread_of, spread_out
+from aftereffect.studies.instances import known, spread_out
 from aftereffect.studies.study import Study
 
 if TYPE_CHECKING:
@@ -102,27 +100,15 @@ def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
     the first instance before all others, for a chart.
     """
     cells = [cell for group in groups(study.cells()) for cell in group]
-    begun, before = time.monotonic(), study.results(folder).finished
     from aftereffect.engines.workload import cores
     from aftereffect.studies.report.sections import write_report
     from aftereffect.studies.run import opened, run_cells
 
-    # Which cells compile something, and how long each takes in seconds; only the proportions of the latter matter.
-    kinds = [canonical([cell["player"], spread_of(cell["instance"])]) for cell in cells]
-    first = [kind not in kinds[:k] for k, kind in enumerate(kinds)]
-    seconds = [new + cell["runs"] * cell["horizon"] / 2e7 for new, cell in zip(first, cells, strict=True)]
-
-    def told(done: int, total: int) -> None:
-        left = (time.monotonic() - begun) / max(sum(seconds[before:done]), seconds[0]) * sum(seconds[done:])
-        what = f"compiling {sum(first[:done])} of {sum(first)}, " if sum(first[:done]) < sum(first) else ""
-        status.update(f"{what}simulating {done:,} of {len(cells):,}: about {left:.0f} s left")
-
-    with opened("processes", cores()) as pool, console.status("starting") as status:
-        results = run_cells(cells[:FIRST], folder, pool, told, workers=FIRST, threads=1)
+    with opened("processes", cores()) as pool:
+        results = run_cells(cells[:FIRST], folder, pool, workers=FIRST, threads=1)
         console.print(chart(results.rows), highlight=False)
-        results = run_cells(cells, folder, pool, told, workers=len(cells), threads=1)
-        status.update("writing the report")
-        path = write_report(study, results, folder)
+        results = run_cells(cells, folder, pool, workers=len(cells), threads=1)
+    path = write_report(study, results, folder)
     console.print(verdict(results.rows), highlight=False)
     console.print(table(results.rows))
     return path
