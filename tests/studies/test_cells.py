@@ -143,9 +143,6 @@ def test_who_can_play() -> None:
         return can_play(cell(player={"name": player}, **change))
 
     assert can("CompositeLossWrapper")
-    assert can("CompositeLossWrapper", measure="stability")
-    assert not can("Naive", measure="stability")
-    assert not can("CLW2018", measure="stability")
     assert not can("Blinded")
     assert can("Blinded", player_max_delay=1)
     assert can("ODAAFV")

@@ -1,6 +1,6 @@
 """Cells: the units of a study, each a plain JSON dict whose id is a hash of its content.
 
-    measure      "regret" or "stability"
+    measure      "regret", or a module with a class of the user's own (`measure.Measure`)
     instance     {"name": ..., settings...}: the losses (`instances.py`)
     player       {"name": ..., settings...}: the player (`players.py`)
     n_arms, max_delay, horizon     K, d, T of the losses
@@ -21,7 +21,6 @@ from aftereffect.core.saved import canonical
 
 Cell = dict[str, Any]
 
-MEASURES = ("regret", "stability")
 SHARED = ("instance", "n_arms", "max_delay", "horizon", "n_units", "seed")
 """The keys that the cells of a group have in common; the losses depend on these alone."""
 

@@ -110,14 +110,14 @@ def _is_module(name: str) -> bool:
     return name.isidentifier() and importlib.util.find_spec(name) is not None
 
 
-def own(key: str, path: str) -> tuple[Any, dict[str, Check]]:
+def own(key: str, path: str, usual: str = "losses") -> tuple[Any, dict[str, Check]]:
     """Return the user's class or function at an import path, module:name, and its settings, which it checks itself.
 
-    A module alone stands for its function `losses`.
+    A module alone stands for what has the usual name in it.
     """
     module, colon, name = path.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name if colon else "losses")
+        found = getattr(importlib.import_module(module), name if colon else usual)
         parameters = [each for each in inspect.signature(found).parameters.values() if each.kind != each.VAR_KEYWORD]
     except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
         raise InvalidArgument(f"{key} must be importable as module:name, but {path!r} is not: {error}") from error

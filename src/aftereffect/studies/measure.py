@@ -7,30 +7,26 @@
     bound           the player's `regret_bound` at the horizon, at most T times the range; null if it has none
     corollary_bound, tuned_bound, lower_bound     for the sizes of the losses, at the horizon
     value           the mean of the runs' certificates at the horizon, if the player has one
-    value, theory   measure "stability": the mean of Σ_i (q_{n+1}(i) − q_n(i))⁺, the distance by which an update moves
-                    the base, since the previous checkpoint, and ξ of Definition 3. In this measure standard_error and
-                    quantiles are those of the runs' means, and regret is null
+
+A measure of the user's own (`Measure`) writes other columns in place of regret, such as docs/studies/stability.py.
 """
 
 import dataclasses
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.core import kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.saved import canonical
 from aftereffect.engines.simulation import Simulation, choose, simulate, standard_error
-from aftereffect.engines.workload import Blocks
 from aftereffect.losses.protocol import Losses
-from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
+from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.studies.cells import Cell, cell_id, cell_seed
-from aftereffect.studies.instances import Draws
+from aftereffect.studies.instances import Draws, own
 from aftereffect.studies.players import build_player
 
 LEVELS = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
@@ -52,25 +48,29 @@ TRACE_BYTES = 1 << 26
 """The memory for traces of runs, in bytes; a block takes three doubles."""
 
 
-class Moves(NamedTuple):
-    """How far updates move the base: sum and number of moves between checkpoints, each (runs, checkpoints)."""
+class Measure(Protocol):
+    """What is measured in place of regret, of one player: a class of the user's own, made with the player."""
 
-    sums: FloatArray
-    counts: FloatArray
+    def add(self, simulation: Simulation) -> None:
+        """Add runs, with the traces of their blocks."""
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the rows; a list has an entry for each checkpoint."""
 
 
 class Measured(NamedTuple):
     """The simulations of a cell, one or more for each draw of its losses.
 
-    uniform: the expected regret of uniform play at the checkpoints, for each draw. moves: for the measure "stability".
-    certificates: of the runs, if the player has them. constants: the columns that are equal in all rows.
+    uniform: the expected regret of uniform play at the checkpoints, for each draw. certificates: of the runs, if the
+    player has them. constants: the columns that are equal in all rows. own_measure: measured in place of regret, if it
+    is the cell's.
     """
 
     simulations: list[Simulation]
     uniform: list[FloatArray]
-    moves: list[Moves]
     certificates: list[FloatArray]
     constants: dict[str, float | None]
+    own_measure: Measure | None
 
 
 def measure(
@@ -86,7 +86,9 @@ def measure(
     wave: which draws; by default all. before: what was measured on earlier draws, to which these are added.
     """
     player = build_player(cell, draws[0])
-    traced = cell["measure"] == "stability"
+    made = None if cell["measure"] == "regret" else own("measure", cell["measure"], "Measure")[0](player)
+    measured = before or Measured([], [], [], bounds(player, draws[0]), made)
+    traced = measured.own_measure is not None
     # True if the player's certificate holds on these losses and can be computed from its base's last state.
     places = player.certificate_places() if isinstance(player, BlockWrapper) else []
     certified = bool(places) and not traced and player.max_delay >= draws[0].max_delay
@@ -97,16 +99,12 @@ def measure(
     if traced or (engine == "cuda" and choose(player, draws[0], "auto")[0] != "blocks"):
         engine = "blocks" if traced else "auto"
     options |= {"engine": engine, "trace": traced, "states": certified, "progress": False}
-    measured = before or Measured([], [], [], [], bounds(player, draws[0]))
-    if traced:
-        with suppress(InvalidArgument):
-            measured.constants["theory"] = player.bandit.stability()
     for draw in range(cell["instances"]) if wave is None else wave:
         end = (draw + 1) * share
         for first in range(draw * share, end, step):
             one = simulate(player, draws[draw], runs=min(step, end - first), first_run=first, **options)
-            if one.traces is not None:
-                measured.moves.append(moves(player, one.traces, one.rounds))
+            if measured.own_measure is not None:
+                measured.own_measure.add(one)
             if one.states is not None:
                 measured.certificates.append(player.run_certificates(one.states[:, places], cell["horizon"]))
             measured.simulations.append(dataclasses.replace(one, traces=None, states=None))
@@ -144,62 +142,14 @@ def rows(cell: Cell, measured: Measured) -> pl.DataFrame:
     for kind, settings in (("instance", cell["instance"] | units), ("player", cell["player"] | told)):
         columns[kind] = settings.pop("name")
         columns[f"{kind}_params"] = canonical(settings)
-    if not measured.moves:
+    if measured.own_measure is None:
         regrets = np.concatenate([one.regrets for one in found])
         columns |= {"regret": regrets.mean(axis=0), "standard_error": standard_error(regrets)}
         columns |= zip(LEVELS, np.quantile(regrets, list(LEVELS.values()), axis=0), strict=True)
     else:
-        columns |= _of_moves(Moves(*(np.concatenate(parts) for parts in zip(*measured.moves, strict=True))))
+        columns |= measured.own_measure.columns()
     pseudo = [one.pseudo_regrets for one in found if one.pseudo_regrets is not None]
     if len(pseudo) == len(found):
         columns["pseudo_regret"] = np.concatenate(pseudo).mean(axis=0)
     # A single run has no standard error: NaN becomes null.
     return pl.DataFrame({name: columns.get(name) for name in ROWS}, schema=ROWS).fill_nan(None)
-
-
-def moves(player: CompositeLossWrapper, traces: list[Blocks], checkpoints: NDArray[np.int64]) -> Moves:
-    """Return how far the updates of traced runs moved the player's base."""
-    form = player.kernel()
-    K = player.n_arms
-    replay = kernel.compiled(replay_base, form.base)
-    state = np.zeros(kernel.BANDITS[type(form.base)].size(K))
-    before, after = np.zeros(K), np.zeros(K)
-    found = Moves(np.zeros((len(traces), len(checkpoints))), np.zeros((len(traces), len(checkpoints))))
-    for run, blocks in enumerate(traces):
-        # A block ends before the next begins, the last one at the horizon; only blocks with a fed loss made an update.
-        ends = np.append(blocks.starts[1:] - 1, checkpoints[-1])
-        fed = ~np.isnan(blocks.fed_losses)
-        moved = np.zeros(int(fed.sum()))
-        replay(form.base, K, blocks.arms[fed], blocks.fed_losses[fed], state, before, after, moved)
-        between = np.searchsorted(checkpoints, ends[fed])
-        found.sums[run] = np.bincount(between, moved, len(checkpoints))
-        found.counts[run] = np.bincount(between, minlength=len(checkpoints))
-    return found
-
-
-def replay_base(params: Any, n_arms: int, arms: Any, fed: Any, state: Any, before: Any, after: Any, moved: Any) -> None:
-    """Feed the losses of one run to a base, and write to `moved` how far each update moves it."""
-    kernel.bandit_start(params, n_arms, state)
-    kernel.bandit_probabilities(params, n_arms, state, before)
-    for n in range(len(arms)):
-        kernel.bandit_update(params, n_arms, state, arms[n], fed[n])
-        kernel.bandit_probabilities(params, n_arms, state, after)
-        total = 0.0
-        for i in range(n_arms):
-            total += max(after[i] - before[i], 0.0)
-            before[i] = after[i]
-        moved[n] = total
-
-
-def _of_moves(found: Moves) -> dict[str, list[float | None]]:
-    """Average moves over the updates of all runs; standard error and quantiles are over the runs with an update."""
-    columns: dict[str, list[float | None]] = {name: [] for name in ("value", "standard_error", *LEVELS)}
-    for sums, counts in zip(found.sums.T, found.counts.T, strict=True):
-        each = sums[counts > 0] / counts[counts > 0]
-        summary: list[float | None] = [None] * len(columns)
-        if len(each):
-            mean, error = float(sums.sum() / counts.sum()), float(standard_error(each))
-            summary = [mean, error, *np.quantile(each, list(LEVELS.values())).tolist()]
-        for name, value in zip(columns, summary, strict=True):
-            columns[name].append(value)
-    return columns

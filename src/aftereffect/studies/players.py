@@ -29,8 +29,6 @@ def player_table(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def can_play(cell: Cell) -> bool:
     """Whether the cell's player can play: some need d <= 1, or must know the law of delays; few can be shared."""
-    if cell["measure"] == "stability":
-        return bool(cell["player"]["name"] == "CompositeLossWrapper")
     if "n_units" in cell and find(cell["player"]["name"]).player not in SHARED:
         return False
     return not find(cell["player"]["name"]).lacks(_problem(cell), cell["player"])

@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.studies.cells import MEASURES, Cell, cell_id
-from aftereffect.studies.instances import instance_table
+from aftereffect.studies.cells import Cell, cell_id
+from aftereffect.studies.instances import instance_table, own
 from aftereffect.studies.players import can_play, player_table
 
 if TYPE_CHECKING:
@@ -119,7 +119,9 @@ class Study:
         self.seed = checks.integer("seed", seed, low=0, high=2**63 - 1)
         self.runs = checks.integer("runs", runs, low=1)
         self.instances = checks.integer("instances", instances, low=1)
-        self.measure = checks.choice("measure", measure, MEASURES)
+        self.measure: str = _typed("measure", measure, str)
+        if self.measure != "regret":
+            own("measure", self.measure, "Measure")
         self.report = dict(_typed("report", {} if report is None else report, Mapping))
         self.quick = bool(quick)
         self.source: str | None = None
