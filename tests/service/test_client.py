@@ -114,7 +114,7 @@ def test_states(service: Service) -> None:
     assert service.back(made.id, "email").away == []
     done = service.finish(made.id)
     assert done.state == "finished"
-    assert service.learned(made.id).sentences == ["No total has been reported yet."]
+    assert service.learned(made.id).sentences == ["No unit has reported two totals yet."]
 
 
 def test_units_as_numbers_and_as_names(service: Service) -> None:

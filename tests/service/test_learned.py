@@ -125,7 +125,7 @@ def test_the_player_learns_from_the_same_record_and_after_a_restart(tmp_path: Pa
         again.totals, again.day = hand.totals, hand.day
         again.play(4)
         agrees(store.learned(hand.id), again.model(), ARMS)
-        assert store.learned(twin).reason == "No total has been reported yet."
+        assert store.learned(twin).reason == "No unit has reported two totals yet."
         assert all(verdict.ok for verdict in store.verify())
 
 

@@ -342,10 +342,43 @@ def test_constant_and_huge_totals_give_numbers(totals):
         assert found.best == pytest.approx(1.0 / 3.0, abs=0.15)
 
 
-def test_nothing_told_means_nothing_known():
+@pytest.mark.parametrize("totals", [[], [5.0], [None] * 30, [None] * 29 + [5.0]])
+def test_one_total_sets_the_level_and_says_nothing_of_arms(totals):
     found = ae.LagModel(4)
+    for t, total in enumerate(totals):
+        found.tell(t % 4, total)
     assert found.best == pytest.approx(0.25, abs=0.05)
-    assert np.isfinite(found.effects().high).all()
+    effects, difference = found.effects(), found.difference(1, 0)
+    assert [set(each.tolist()) for each in effects] == [{0.0}, {-1e100}, {1e100}]
+    assert (difference, found.loss_of_settling) == ((0.0, -1e100, 1e100), 1e100)
+    assert not any(each.found for each in found.checks())
+    assert found.to_frame()["high"].tolist() == [1e100] * 4
+
+
+def test_a_longest_lag_of_ten_thousand_rounds_finds_effects_of_the_first_ones():
+    arms, totals = played(120, noise=0.1)
+    short, long = [told(arms, totals, max_lag=lag, direction="maximize").difference(1, 0) for lag in (14, 10_000)]
+    assert short.low < 0.5 < short.high
+    assert long.low < 0.5 < long.high
+    assert math.isfinite(long.low + long.high)
+
+
+@pytest.mark.parametrize("settings", [
+    {"n_arms": 40},
+    {"n_arms": 3, "max_lag": 0},
+    {"n_arms": 3, "season": 200},
+    {"n_arms": 3, "n_units": 3},
+])  # fmt: skip
+def test_more_coefficients_than_totals_make_wide_intervals(settings):
+    found = ae.LagModel(**settings)
+    units = found.n_units
+    for t in range(12):
+        heard = [math.sin(5.0 * t), *[None] * (units - 1)]
+        found.tell([t % 2] * units, heard)
+    never = found.difference(2, 0)
+    assert never.low < -0.5 < 0.5 < never.high
+    assert np.isfinite([*found.effects().high, *found.best, found.loss_of_settling]).all()
+    assert found.best.max() < 0.95
 
 
 @pytest.mark.parametrize(("settings", "message"), [

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 FADINGS = (3.0, 20.0)
 """The rounds in which the prior standard deviation of an effect halves, twice."""
+MOST_HALVINGS = 300.0
+"""Later it stays as it is, so that a longest lag of 10,000 rounds leaves numbers that a float holds."""
 SCALES = (1.0, 4.0, 16.0)
 """The prior standard deviations of a whole effect, in units of that of the noise."""
 SMOOTH = 0.8
@@ -92,8 +94,15 @@ def lag_params(n_arms: int, max_lag: int, season: int, columns: int, direction: 
     totals = np.array([float(sum(column)) for column in weights.T.tolist()])
     precisions, logs = [], []
     for fading in FADINGS:
+        fades = [min(place, MOST_HALVINGS * fading) for place in places]
         covariance = np.array(
-            [[exp(-log(2.0) * (p + q) / fading) * exp(log(SMOOTH) * abs(p - q)) for q in places] for p in places]
+            [
+                [
+                    exp(-log(2.0) * (a + b) / fading) * exp(log(SMOOTH) * abs(p - q))
+                    for b, q in zip(fades, places, strict=True)
+                ]
+                for a, p in zip(fades, places, strict=True)
+            ]
         )
         # Of the whole effect; `sum` adds in a fixed order.
         variance = sum(
@@ -267,7 +276,8 @@ class LagModel(Facts):
         if self._answers is None:
             self._answers = self
             room = kernels.width(self._params, self.n_arms) + WEEK <= MOST_COEFFICIENTS
-            if self.season is None and self.rounds >= LEAST_WEEKS * WEEK and room:
+            heard = sum(any(total == total for total in row) for row in self._totals)
+            if self.season is None and heard >= LEAST_WEEKS * WEEK and room:
                 weekly = type(self)(**(self.settings | {"season": WEEK}))
                 weekly._arms, weekly._totals, weekly._given = self._arms, self._totals, self._given
                 weekly._learn_again()
@@ -390,7 +400,12 @@ class LagModel(Facts):
     @property
     def loss_of_settling(self) -> float:
         """The expected loss per round, against the best arm, of playing the apparently best arm for ever."""
-        return self._answering()._judge()[0]
+        return self._answering()._judge()[0] if self._heard_two else LARGEST
+
+    @property
+    def _heard_two(self) -> bool:
+        """Whether some unit has reported two totals; from one, which sets the level, nothing can be said of arms."""
+        return bool(self._numbers[kernels.COUNT] > 0.0)
 
     def _members(self) -> Iterator[tuple[float, FloatArray, FloatArray]]:
         """Yield weight, coefficients of arms and their covariance for the most probable members of the grid."""
@@ -410,6 +425,8 @@ class LagModel(Facts):
         shape = collect.shape[:-1]
         flat = collect.reshape(-1, collect.shape[-1])
         mean, square = np.zeros(len(flat)), np.zeros(len(flat))
+        if not self._heard_two:
+            return Effects(mean.reshape(shape), (mean - LARGEST).reshape(shape), (mean + LARGEST).reshape(shape))
         freedom = max(float(self._numbers[kernels.COUNT]) - 2.0, 1.0)
         for weight, coefficients, covariance in self._answering()._members():
             value = flat @ coefficients

@@ -215,7 +215,7 @@ def day(date: str, now: str) -> str:
     return f"{found.day} {found:%B}" + ("" if date[:4] == now[:4] else f" {found.year}")
 
 
-NOTHING_HEARD = "No total has been reported yet."
+NOTHING_HEARD = "No unit has reported two totals yet."
 
 
 def no_model(settings: Design) -> str:

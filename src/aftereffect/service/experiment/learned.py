@@ -108,7 +108,8 @@ def learned(
     """Return what a record says. own: the rounds of the experiment itself; total: the sum of its totals."""
     reason = too_large(settings, seen)
     heard = sum(value is not None for row in seen.totals for value in row)
-    if reason is not None or not heard:
+    twice = any(sum(value is not None for value in unit) > 1 for unit in zip(*seen.totals, strict=True))
+    if reason is not None or not twice:
         return unknown(id, reason or words.NOTHING_HEARD)
     made, K = model(settings, seen), len(settings.arms)
     # A sum of weights may be 1 and a rounding error.
