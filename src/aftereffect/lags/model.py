@@ -1,7 +1,7 @@
 """`LagModel`: what every total says about the effects of arms, in Python; the arithmetic is in `kernels.py`."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -80,6 +80,18 @@ def inverse(matrix: FloatArray) -> tuple[FloatArray, float]:
     return both[:, n:], -logarithm
 
 
+def added(values: Iterable[float]) -> float:
+    """Return the sum of numbers, added from the first to the last, as `sum` does before Python 3.12 only.
+
+    >>> added([0.1] * 10)
+    0.9999999999999999
+    """
+    whole = 0.0
+    for value in values:
+        whole += value
+    return whole
+
+
 def fill(normals: FloatState, rng: WordState) -> None:
     """Draw standard normal numbers."""
     for i in range(normals.shape[0]):
@@ -91,7 +103,7 @@ def lag_params(n_arms: int, max_lag: int, season: int, columns: int, direction: 
     """Return the parameters of the kernel."""
     places = knots(max_lag)
     weights = hats(places)
-    totals = np.array([float(sum(column)) for column in weights.T.tolist()])
+    totals = np.array([added(column) for column in weights.T.tolist()])
     precisions, logs = [], []
     for fading in FADINGS:
         fades = [min(place, MOST_HALVINGS * fading) for place in places]
@@ -104,8 +116,8 @@ def lag_params(n_arms: int, max_lag: int, season: int, columns: int, direction: 
                 for a, p in zip(fades, places, strict=True)
             ]
         )
-        # Of the whole effect; `sum` adds in a fixed order.
-        variance = sum(
+        # Of the whole effect.
+        variance = added(
             float(totals[p] * covariance[p, q] * totals[q]) for p in range(len(places)) for q in range(len(places))
         )
         precision, logarithm = inverse(covariance / variance)
@@ -389,7 +401,7 @@ class LagModel(Facts):
         power = (1.0 + SHARPEN * float(made._noises()[0])) * square / (square + FEW**2)
         found = work[2 * kernels.KEEP : 2 * kernels.KEEP + self.n_arms].tolist()
         sharp = [kernels.power(p, power) if p > 0.0 else 0.0 for p in found]
-        return np.array(sharp) / sum(sharp)
+        return np.array(sharp) / added(sharp)
 
     def _noises(self) -> FloatArray:
         """Return the probability of each model of the noise."""
