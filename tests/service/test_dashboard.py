@@ -226,7 +226,7 @@ def test_what_was_learned_is_said_in_words():
     assert said == [
         "Letter brings most (probability 97%): 25 ± 15 EUR more than the mean of the arms.",
         "The difference comes mostly 1 round after the action.",
-        "Effects of an action are certain up to 1 round after it; 1 round were looked at.",
+        "Effects certainly last until 1 round after the action; the longest lag looked at is 1 round.",
     ]
     assert spoken.known(known, "maximize", 0)[3] == (
         "That is longer than the carry-over of 0 rounds: correct the settings."

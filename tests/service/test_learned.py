@@ -140,7 +140,7 @@ def test_a_model_finds_the_best_arm_without_being_told_how_long_effects_last(sto
     assert view.plays["b"] == max(view.plays.values())
     lines = output.status(view, found)
     place = lines.index("arm  best with probability  plays")
-    best = {each.arm: words.probability(each.best) for each in found.arms}
+    best = {each.arm: words.chance(each.best) for each in found.arms}
     assert [line.split()[:2] for line in lines[place + 1 : place + 4]] == [[arm, best[arm]] for arm in ARMS]
     assert f"(probability {best['b']})" in " ".join(lines)
     assert "probability" not in store.rounds(hand.id)["items"][-1]["why"]
@@ -189,7 +189,7 @@ def test_before_the_first_total_the_answer_has_all_fields_and_says_nothing_of_ar
     store.perform(one, Ask())
     found = store.learned(one).data
     assert found.keys() == Learned.model_fields.keys()
-    assert (found["arms"], found["leader"], found["sentences"]) == ([], None, ["No total has been reported yet."])
+    assert (found["arms"], found["leader"], found["sentences"]) == ([], None, ["No unit has reported two totals yet."])
 
 
 def test_beyond_a_size_there_is_no_model_and_the_report_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -270,15 +270,17 @@ def known(found: Learned, direction: str, max_delay: int | None, measure: str | 
     by += f" {more} than the mean of the arms"
     begin = {"certain": f"{first.arm} {brings}", "likely": f"{first.arm} probably {brings}"}
     sure = begin.get(found.sure, f"It is open which arm {brings}; {first.arm} leads")
-    lines = [f"{sure} (probability {probability(first.best)}): {by}."]
+    lines = [f"{sure} (probability {chance(first.best)}): {by}."]
     if found.lasts is None:
         return [*lines, "When effects come cannot be told yet.", *_against(found)]
     ahead = [value if effect >= 0.0 else -value for value, _, _ in first.by_lag]
     peak = ahead.index(max(ahead))
     when = "in the round of the action" if peak == 0 else f"{counted(peak, 'round')} after the action"
-    last = "in the round of the action" if found.lasts == 0 else f"up to {counted(found.lasts, 'round')} after it"
+    last = f"Effects certainly last until {counted(found.lasts, 'round')} after the action"
+    if found.lasts == 0:
+        last = "No effect after the round of the action is certain"
     lines.append(f"The difference comes mostly {when}.")
-    lines.append(f"Effects of an action are certain {last}; {counted(found.max_lag, 'round')} were looked at.")
+    lines.append(f"{last}; the longest lag looked at is {counted(found.max_lag, 'round')}.")
     if max_delay is not None and found.lasts > max_delay:
         lines.append(f"That is longer than the carry-over of {counted(max_delay, 'round')}: correct the settings.")
     return [*lines, *_against(found)]
@@ -295,6 +297,15 @@ def probability(share: float) -> str:
     ('38%', '>99%', '<1%')
     """
     return "<1%" if 0.0 < share < 0.005 else ">99%" if 0.995 <= share < 1.0 else f"{share:.0%}"
+
+
+def chance(best: float) -> str:
+    """Return the probability that an arm is the best, in percent; it is estimated, and so never 0% or 100%.
+
+    >>> chance(0.0), chance(0.843), chance(1.0)
+    ('<1%', '84%', '>99%')
+    """
+    return probability(min(max(best, 1e-9), 1.0 - 1e-9))
 
 
 def agreement(found: Learned, shares: Mapping[str, float], player: str) -> str | None:

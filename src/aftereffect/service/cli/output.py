@@ -250,7 +250,8 @@ def status(view: messages.Overview, learned: messages.Learned) -> list[str]:
     # What a model says of the best arm is said by all totals, not by those when an arm was last chosen.
     best = {each.arm: each.best for each in learned.arms} if view.player == "model" else {}
     shares = view.probabilities | best
-    rows = [[arm, words.probability(shares[arm]), str(view.plays[arm])] for arm in view.arms]
+    said = words.chance if best else words.probability
+    rows = [[arm, said(shares[arm]), str(view.plays[arm])] for arm in view.arms]
     others = [f"{n} {word.replace('_', ' ')}" for word, n in view.counts.items() if n and word != "reports"]
     return [
         f"{view.name} ({view.id}): {view.state}, round {view.round}, {counted(view.updates, 'update')}",

@@ -136,7 +136,7 @@ def environment() -> Environment:
     )
     for each in (rounded, exact, signed, width, counted):
         found.filters[each.__name__] = each
-    found.filters |= {"percent": words.probability}
+    found.filters |= {"percent": words.probability, "chance": words.chance}
     found.globals.update(asset=asset_url, plotly_styles=plotly_styles, colour_of=colour_of)
     found.globals.update(chart_rounds=CHART_ROUNDS, chart_rows=MOST_SERIES)
     return found
