@@ -15,9 +15,16 @@ import psycopg
 import pytest
 from tests.service.calling import Api, api
 
+from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
 _numbers = itertools.count(1)
+
+
+@pytest.fixture
+def unadvised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an adviser, as with more than 20 arms: blocks begin in round 1."""
+    monkeypatch.setattr(Design, "advised", property(lambda design: False))
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def test_ask_and_tell_are_typed_and_repeatable(service: Service) -> None:
     turn = service.ask(made.id)
     assert turn == service.ask(made.id)
     assert isinstance(turn, Turn)
-    assert (turn.experiment, turn.round, turn.draw, turn.block, turn.probability) == (made.id, 1, True, 1, 0.5)
+    assert (turn.experiment, turn.round, turn.draw, turn.block, turn.probability) == (made.id, 1, True, 0, 0.5)
     report = service.tell(made.id, 1, 31.5)
     assert isinstance(report, Report)
     assert (report.round, report.total, report.status, report.repeated) == (1, 31.5, "reported", False)

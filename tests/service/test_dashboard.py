@@ -212,7 +212,7 @@ def test_the_learner_and_the_leader_agree_or_the_page_says_why():
     assert spoken.agreement(known, {"A": 0.1, "B": 0.9}, "model") is None
     assert spoken.agreement(known, {"A": 0.1, "B": 0.9}, "advised").startswith("B is drawn most often at present (90%)")
     even = spoken.agreement(known.model_copy(update={"leader": "A"}), {"A": 0.4, "B": 0.2, "C": 0.4}, "advised")
-    assert even.startswith("All arms are still tried, because the learner has a guarantee")
+    assert even.startswith("All arms are still tried, because the learner follows this model only as far as its")
     assert spoken.agreement(Learned(experiment="x"), {"A": 0.1, "B": 0.9}, "advised") is None
 
 
@@ -247,6 +247,8 @@ LABELS = {
     "penalty": "Growth of the learning rate",
     "cost": "Variance of the estimates",
     "open stretch": "Observed, not yet learned from",
+    "opening": "Rounds whose arms the model chooses itself",
+    "advice": "Advice of the model",
 }
 
 

@@ -16,7 +16,7 @@ def test_a_round_is_opened_reported_and_shown_without_a_script(call):
     page = get(call, path)
     arm = call.store.rounds(identity(path))["items"][0]["arm"]
     assert re.search(rf"Play\s+{arm}", page.words)
-    assert f"{arm} was drawn with probability 0.500 for block 1" in page.words
+    assert f"{arm} is played: at first the model tries the arms that may be the best" in page.words
     told = post(call, f"{path}/tell", {"round": "1", "total": " 12.5 "})
     assert (told.status_code, told.headers["location"]) == (303, f"{path}?told=1")
     page = get(call, told.headers["location"])
@@ -86,6 +86,7 @@ def test_units_report_one_by_one_and_the_rest_is_missing(call):
     ]
 
 
+@pytest.mark.usefixtures("unadvised")
 def test_a_round_is_corrected_also_after_its_block_has_ended(call):
     path = made(call, max_delay=5)
     for number in (1, 2):
@@ -156,9 +157,9 @@ def test_the_plan_is_shown_before_anything_starts(call):
     shown = post(call, "/experiments/plan", FORM)
     words = Page(shown.text).words
     assert shown.status_code == 200
-    # A window of 7 days in rounds of a day: d = 7, blocks of at least 8 rounds, 20 / 0.95^7 = 28.6 on average,
-    # and 365.25 / 4 / 28.6 = 3.19 decisions in a quarter.
-    for expected in ("7 rounds", "8 rounds", "28.6 rounds", "3.19", "attribution window"):
+    # A window of 7 days in rounds of a day: d = 7, blocks of at least 8 rounds, β = 0.7/8: 1/(β(1 − β)^7) = 21.7 on
+    # average, and 365.25 / 4 / 21.7 = 4.21 decisions in a quarter.
+    for expected in ("7 rounds", "8 rounds", "21.7 rounds", "4.21", "attribution window", "In the first 326 rounds"):
         assert expected in words
     assert call.store.experiments()["items"] == []
     fields = {

@@ -9,6 +9,8 @@ import aftereffect as ae
 from aftereffect.service.experiment.commands import Amend, Ask, Tell
 from aftereffect.service.experiment.round import ROW
 
+pytestmark = pytest.mark.usefixtures("unadvised")
+
 
 @pytest.mark.parametrize(
     ("kind", "make"), [("advised", ae.default_player), ("paper", ae.CompositeLossWrapper.tuned)]

@@ -13,6 +13,8 @@ from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.experiment.learned import unknown
 from aftereffect.service.messages import Guarantee
 
+pytestmark = pytest.mark.usefixtures("unadvised")
+
 
 def given(experiment: Experiment) -> Guarantee:
     found = experiment.view().guarantee

@@ -16,6 +16,8 @@ from aftereffect.service.local import Local
 from aftereffect.service.messages import ReportItem
 from aftereffect.service.store.store import Store
 
+pytestmark = pytest.mark.usefixtures("unadvised")
+
 SETTINGS = {"name": "Ads", "arms": ["a", "b", "c"], "high": 10.0, "max_delay": 1, "seed": 5}
 LEARNED, AT_ONCE = "what was learned is corrected when the open block ends", "what was learned is corrected at once"
 

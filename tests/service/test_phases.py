@@ -6,6 +6,8 @@ from tests.service.playing import AT, learner, made, play, refused, repeated, to
 
 from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Finish, Pause, Resume, Start, Tell
 
+pytestmark = pytest.mark.usefixtures("unadvised")
+
 
 def test_out_of_range_is_void_counted_and_alarmed_above_one_percent() -> None:
     experiment = made(high=2.0)
@@ -28,7 +30,7 @@ def test_many_missing_reports_and_a_block_without_end_are_alarming() -> None:
     assert experiment.view().alarms == []
     play(experiment, None)
     assert experiment.view().alarms == [
-        "2 of 10 reports (20.0%) are missing; a window with a missing report is void, so learning is slow."
+        "2 of 10 reports (20.0%) are missing, so learning is slow."
     ]
     # A mean block is 1/(0.2·0.8) = 6.25 rounds; after 12 of them chance is no excuse.
     start = to_open_block(experiment, 1)
@@ -77,7 +79,7 @@ def test_warm_up_after_a_pause_is_recorded_but_not_learned_from() -> None:
     for _ in range(2):
         asked = experiment.do(Ask(), AT).answer
         assert asked["warmup"] is True
-        assert "warm-up after a pause, recorded but not learned from" in asked["why"]
+        assert "warm-up after a pause, so this total is not learned from" in asked["why"]
         told = experiment.do(Tell(asked["round"], 0.5), AT).answer
         assert (told["status"], told["update"]) == ("reported", False)
         # Nor is a correction of it: that would fill a gap in the window with a total that is not clean.

@@ -11,6 +11,8 @@ from aftereffect.service.experiment.commands import Amend, Ask, Tell
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.experiment.round import RecentRounds
 
+pytestmark = pytest.mark.usefixtures("unadvised")
+
 
 def test_rounds_beyond_memory_are_recalled_or_refused() -> None:
     experiment = made(max_delay=0)

@@ -128,6 +128,7 @@ def told(call, path, **body):
     return call("POST", f"{path}/reports", json=body)
 
 
+@pytest.mark.usefixtures("unadvised")
 def test_several_rounds_are_reported_in_one_request(call):
     path = call.create(max_delay=3, start_date="2026-03-01")
     arm = call("POST", f"{path}/ask").json()["arm"]

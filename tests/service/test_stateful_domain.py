@@ -8,8 +8,10 @@ experiment put away and taken up again must go on as if nothing had happened.
 import functools
 import json
 import os
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -17,6 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import aftereffect as ae
 from aftereffect.core.effects import effects, stretch_bounds
+from aftereffect.lags.kernels import KEEP, judgement_size
+from aftereffect.players.advisers import AGAIN, FIRST, Lags, Setting, model_at
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import (
     Amend,
@@ -38,6 +42,43 @@ SOAK = os.environ.get("AFTEREFFECT_SOAK") == "1"
 TOTALS = st.one_of(st.none(), st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, -1.0, 1e300]), st.floats(0.0, 1.0))
 
 
+class ByHand(Lags):
+    """The lag model as an adviser, which learns the whole record again whenever it is asked."""
+
+    def __init__(self, max_lag: int, season: int) -> None:
+        super().__init__(max_lag, season)
+        self.record: list[tuple[list[int], list[float | None]]] = []
+
+    def begin(self, setting: Setting) -> None:
+        super().begin(setting)
+        self.setting = setting
+
+    def hear(self, arms: Sequence[int], totals: Sequence[float | None]) -> None:
+        pass
+
+    def learn(self) -> None:
+        fresh = Lags(self.max_lag, self.season)
+        fresh.begin(self.setting)
+        for arms, totals in self.record:
+            fresh.hear(arms, totals)
+        place = model_at(self._params, self._n_arms)
+        self._numbers[place:] = fresh._numbers[place:]
+
+    def advise(self) -> Any:
+        self.learn()
+        return super().advise()
+
+    def play(self, stream: Any) -> Any:
+        self.learn()
+        return super().play(stream)
+
+    @property
+    def best(self) -> list[float]:
+        last = model_at(self._params, self._n_arms) - judgement_size(self._n_arms) + 2 * KEEP
+        found = self._numbers[last : last + self._n_arms]
+        return (found / found.sum() if found.sum() else np.ones(self._n_arms) / self._n_arms).tolist()
+
+
 class Machine(RuleBasedStateMachine):
     """Rules try everything in every state; the model says what must come of it."""
 
@@ -48,10 +89,19 @@ class Machine(RuleBasedStateMachine):
         horizon=st.sampled_from([None, None, 30, 60]),
         draft=st.booleans(),
         paper=st.booleans(),
+        known=st.booleans(),
         seed=st.integers(0, 2**64 - 1),
     )
     def begin(
-        self, n_arms: int, max_delay: int, units: int, horizon: int | None, draft: bool, paper: bool, seed: int
+        self,
+        n_arms: int,
+        max_delay: int,
+        units: int,
+        horizon: int | None,
+        draft: bool,
+        paper: bool,
+        known: bool,
+        seed: int,
     ) -> None:
         self.arms = [f"arm {i}" for i in range(n_arms)]
         self.units = [str(u + 1) for u in range(units)]
@@ -59,6 +109,9 @@ class Machine(RuleBasedStateMachine):
         given = {"name": "m", "arms": self.arms, "high": 1.0, "max_delay": max_delay, "units": units}
         self.paper = paper and horizon is not None
         player = "paper" if self.paper else "advised"
+        # With a prior there is no opening.
+        means = [i / n_arms for i in range(n_arms)] if known and not self.paper else None
+        given["prior"] = None if means is None else {"means": dict(zip(self.arms, means, strict=True)), "updates": 0.5}
         self.settings = checked_settings({**given, "horizon": horizon, "seed": seed, "draft": draft, "player": player})
         self.experiment = Experiment(self.settings)
         self.seed = seed
@@ -70,8 +123,12 @@ class Machine(RuleBasedStateMachine):
         self.least, self.most = stretch_bounds(effects("maximize", 0.0, 1.0), max_delay, 1)
         make = ae.CompositeLossWrapper.tuned if self.paper else ae.default_player
         sizes: dict[str, Any] = {"n_arms": n_arms, "max_delay": max_delay, "seed": seed}
-        sizes |= {"horizon": horizon} if self.paper else {}
+        self.adviser = ByHand(14 if max_delay else 0, 7)
+        prior = None if means is None else ae.Prior(means, 0.5)
+        sizes |= {"horizon": horizon} if self.paper else {"adviser": self.adviser, "prior": prior}
         self.panel = ae.Panel(make(**sizes, direction="maximize", out_of_range="void"), n_units=units)
+        self.opening = 0 if self.paper else self.panel.player.opening
+        assert (self.opening > 0) is not (self.paper or known)
         self.state = "draft" if draft else "running"
         # First round, last round, what was fed, first round that was learned from.
         self.blocks: list[tuple[int, int | None, list[float | None], int]] = []
@@ -93,6 +150,8 @@ class Machine(RuleBasedStateMachine):
         recalled = None if wanted is None else self.rows[wanted]
         if recalled is not None and recalled["measured"]:
             recalled = with_block(recalled, [row for row in self.rows.values() if row["block"] == recalled["block"]])
+        if self.experiment.lacks_record(command):
+            self.experiment.recall([arms for arms, _ in self.adviser.record], [told for _, told in self.adviser.record])
         done = self.experiment.do(command, f"2026-01-01T00:00:00.{self.clock:06d}Z", recalled)
         json.dumps([done.answer, done.event, done.rows], allow_nan=False)
         self.rows |= {(row["round"], row["unit"]): row for row in done.rows}
@@ -120,6 +179,8 @@ class Machine(RuleBasedStateMachine):
         return "reported" if self.least <= total <= self.most else "void"
 
     def block_is_open(self, number: int) -> bool:
+        if number <= self.opening:
+            return number == self.last and self.open
         if not self.blocks:
             return number > self.last
         start, end, *_ = self.blocks[-1]
@@ -129,6 +190,8 @@ class Machine(RuleBasedStateMachine):
         heard = [
             None if (self.last, u) in self.withheld else self.reports[self.last, u] for u in range(len(self.units))
         ]
+        reports = [(self.reports[self.last, u], self.statuses[self.last, u]) for u in range(len(self.units))]
+        self.adviser.record.append((self.played, [None if status == "void" else total for total, status in reports]))
         result = self.panel.tell(heard)
         self.open = False
         if result.update:
@@ -169,7 +232,8 @@ class Machine(RuleBasedStateMachine):
         self.open = True
         drawn = self.panel.ask()
         self.drawn[self.last] = drawn
-        fresh = self.panel.block_start == self.last
+        opening = self.last <= self.opening
+        fresh = self.panel.block_start == self.last and not opening
         if fresh:
             self.blocks.append((self.last, None, [], 0))
         assert [row["unit"] for row in done.rows] == self.units
@@ -178,15 +242,16 @@ class Machine(RuleBasedStateMachine):
             arm = self.arms.index(row["arm"])
             assert arm not in self.away
             assert row["substituted"] == (drawn[u] in self.away)
-            if not fresh and arm != self.played[u]:
+            if not opening and not fresh and arm != self.played[u]:
                 self.stained[u] = self.last + self.d - 1
             if not row["substituted"]:
                 assert arm == drawn[u]
-                assert row["probability"] == self.panel.probabilities[arm]
-            if self.last <= max(self.warm_until, self.stained[u]):
+                assert row["probability"] == (self.adviser.best if opening else self.panel.probabilities)[arm]
+            if not opening and self.last <= max(self.warm_until, self.stained[u]):
                 self.withheld.add((self.last, u))
             assert (row["round"], row["status"], row["total"]) == (self.last, "open", None)
-            assert (row["block"], row["block_start"]) == (len(self.blocks), self.blocks[-1][0])
+            assert row["block"] == len(self.blocks)
+            assert row["block_start"] == (self.last if opening else self.blocks[-1][0])
         self.played = [self.arms.index(row["arm"]) for row in done.rows]
 
     @rule(u=st.integers(0, 2), total=TOTALS)
@@ -286,10 +351,21 @@ class Machine(RuleBasedStateMachine):
             assert done.answer["status"] == self.status(total)
             self.reports[number, u], self.statuses[number, u] = total, self.status(total)
             self.amended += 1
-            if not self.block_is_open(number):
-                assert done.answer["learned"] is False
+            self.restated(number, u)
+            if number <= self.opening:
+                assert "learned" not in done.answer
+            elif not self.block_is_open(number):
+                assert done.answer["learned"] is not self.paper
             elif (number < self.last or not self.open) and (number, u) not in self.withheld:
                 self.panel.amend(number, total, u)
+
+    def restated(self, number: int, u: int) -> None:
+        """The adviser hears corrections of closed rounds."""
+        if number <= len(self.adviser.record):
+            void = self.statuses[number, u] == "void"
+            self.adviser.record[number - 1][1][u] = None if void else self.reports[number, u]
+            # It judges anew, however few rounds there are since the last time.
+            self.adviser._numbers[AGAIN] = FIRST
 
     def correct_late(self, command: Amend, number: int, u: int, total: float | None) -> None:
         """Correct a total that was learned from: what was learned follows, unless a substitute was played."""
@@ -307,7 +383,7 @@ class Machine(RuleBasedStateMachine):
             self.refuse(command, "invalid")
             return
         done = self.carry_out(command)
-        assert done.answer["learned"] is not row["substituted"]
+        assert done.answer["learned"] is not (row["substituted"] and self.paper)
         if not row["substituted"]:
             units = sum(loss is not None for loss in fed)
             given: dict[str, Any] = {"unit": u, "arm": self.drawn[number][u], "measured": m, "units": units}
@@ -316,6 +392,7 @@ class Machine(RuleBasedStateMachine):
             self.panel.correct(**given, probability=row["probability"], was=before, now=after)
         self.reports[number, u], self.statuses[number, u] = total, self.status(total)
         self.amended += 1
+        self.restated(number, u)
 
     @rule()
     def pause(self) -> None:
@@ -334,7 +411,7 @@ class Machine(RuleBasedStateMachine):
             self.state = "running"
             if self.d:
                 self.warm_until = self.last + self.d
-                if self.open:
+                if self.open and self.last > self.opening:
                     self.withheld |= {(self.last, u) for u in range(len(self.units))}
         elif self.state == "running":
             self.repeat(Resume())
@@ -416,14 +493,18 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def the_learner_has_heard_what_it_should(self) -> None:
-        assert self.experiment.state()["panel"] == self.panel.unsealed()
+        found, wanted = self.experiment.state()["panel"], self.panel.unsealed()
+        for panel in (found, wanted):
+            panel["inside"] = {name: value for name, value in panel["inside"].items() if name != "adviser"}
+        assert found == wanted
 
     @invariant()
     def the_view_says_what_the_model_knows(self) -> None:
         view = self.experiment.view()
         assert (view.state, view.round) == (self.state, self.last)
         assert view.open_round == (self.last if self.open else None)
-        assert list(view.probabilities.values()) == self.panel.probabilities.tolist()
+        opening = self.last - self.open < self.opening
+        assert list(view.probabilities.values()) == list(self.adviser.best if opening else self.panel.probabilities)
         ended = [end for _, end, *_ in self.blocks if end is not None]
         assert (view.block, view.updates) == (len(self.blocks), len(ended))
         statuses = list(self.statuses.values())
@@ -440,6 +521,8 @@ class Machine(RuleBasedStateMachine):
         assert sum(view.plays.values()) == self.last * len(self.units)
 
     def measured(self, number: int, u: int) -> bool | None:
+        if number <= self.opening:
+            return False
         start, end, fed, first = next(block for block in reversed(self.blocks) if block[0] <= number)
         if end is not None:
             return number >= first and fed[u] is not None

@@ -355,7 +355,7 @@ def test_experiments_beyond_what_fits_in_memory_are_taken_up_again(store):
 
 
 def test_many_units_have_a_checkpoint_for_a_quarter_of_them(store):
-    identity = store.create({**MAIL, "units": 48}).id
+    identity = store.create({**MAIL, "units": 48, "player": "paper", "horizon": 100}).id
     store.perform(identity, Ask())
     seen = set()
     for unit in range(48):

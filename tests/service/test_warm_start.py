@@ -14,6 +14,8 @@ from aftereffect.service.local import Local
 from aftereffect.service.settings import WARM_UPDATES, checked_settings
 from aftereffect.service.store.store import Store
 
+pytestmark = pytest.mark.usefixtures("unadvised")
+
 SETTINGS = {"name": "Ads", "arms": ["a", "b", "c"], "high": 10.0, "max_delay": 0, "seed": 5}
 TOTALS = {"a": 2.0, "b": 5.0, "c": 8.0, "d": 6.0}
 

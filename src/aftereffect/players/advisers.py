@@ -370,6 +370,20 @@ def lags_play(params: LagAdviceParams, n_arms: int, state: FloatState, rng: Word
 kernel.register(LagAdviceParams, kernel.AdviserKernel(lags_size, lags_begin, lags_hear, lags_advise, lags_play))
 
 
+def lags_learn(
+    params: LagAdviceParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState, again: bool
+) -> None:
+    """Let the model hear rounds: the arm (−1: none) and the total (NaN: missing) of every unit, in order.
+
+    again: from the beginning.
+    """
+    model = state[model_at(params, n_arms) :]
+    if again:
+        lags.begin(params.player.model, n_arms, model)
+    for i in range(arms.shape[0]):
+        lags.hear(params.player.model, n_arms, model, i % params.player.n_units, int(arms[i]), totals[i])
+
+
 class Lags(KernelAdviser):
     """The lag model (`aftereffect.LagModel`) as an adviser: it learns from every total.
 

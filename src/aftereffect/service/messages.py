@@ -257,7 +257,7 @@ class NewToken(Request):
     scopes: Annotated[list[Scope], Field(min_length=1), AfterValidator(_in_order)]
 
 
-Reason = Literal["inherited", "substitute", "warm_up", "mixed", "learner"]
+Reason = Literal["inherited", "substitute", "opening", "warm_up", "mixed", "learner"]
 """Why a round plays its arm or its total is withheld: a round of the experiment before, the arm drawn is away, the
 warm-up after a pause, effects of a substitute that still arrive; or as the learner has drawn."""
 

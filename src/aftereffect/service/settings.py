@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from aftereffect.carryover.delay import choose_delay
+from aftereffect.core import effects
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Corrupt, FieldError, Refused, checked
 
@@ -364,6 +365,21 @@ class Design(BaseModel):
     def last_round(self) -> int | None:
         """The round after which the experiment is finished; None if it goes on until somebody finishes it."""
         return self.model_rounds if self.player == "model" and self.horizon is None else self.horizon
+
+    @property
+    def advised(self) -> bool:
+        """Whether a model of all totals advises the player: not of too many arms, or of effects that last too long."""
+        return self.player == "advised" and self.model_rounds > 0 and self.max_delay <= MOST_LAG
+
+    def heard(self, total: float | None) -> float | None:
+        """Return a total as a model hears it; None if it is missing, or out of range and void."""
+        if self.high is None or total is None:
+            return total
+        span = effects.effects(self.direction, self.low, self.high)
+        least, most = effects.stretch_bounds(span, self.max_delay, 1)
+        if self.out_of_range == "void" and not least <= total <= most:
+            return None
+        return min(max(total, least), most)
 
     @property
     def model_rounds(self) -> int:

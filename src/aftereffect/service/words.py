@@ -4,11 +4,12 @@ What is stored are facts; the words for them are rendered here, when they are sh
 without a change to any store. Refusals state their rule where it is checked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aftereffect.core.text import amount, counted
+from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.service.messages import Learned, Overview
 from aftereffect.service.settings import Design, ExperimentSettings, duration
@@ -24,26 +25,12 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
     >>> from aftereffect.service.settings import PlanQuestion
     >>> row = {"arm": "A", "drawn": "B", "round": 9, "block": 2, "block_start": 8, "withheld": False}
     >>> why({**row, "reason": "substitute"}, PlanQuestion(arms=2, max_delay=3))
-    'B is away, so A is played in its place; B is credited with what A brings.'
+    'B is away, so A is played in its place; the model learns what A brings, and B is credited with it.'
     """
     arm, place, d = row["arm"], row["round"] - row["block_start"] + 1, settings.max_delay
     here = f"round {place} of block {row['block']}"
-    match row["reason"]:
-        case "inherited":
-            used = "recorded but not learned from" if row["withheld"] else "learned from like any other"
-            return f"{arm} was played in the experiment whose rounds this one inherits; this total is {used}."
-        case "substitute":
-            then = f"{row['drawn']} is credited with what {arm} brings"
-            if settings.player == "model":
-                then = f"the model learns what {arm} brings"
-            elif row["withheld"]:
-                then = "earlier effects still arrive, so this total is recorded but not learned from"
-            return f"{row['drawn']} is away, so {arm} is played in its place; {then}."
-        case "warm_up":
-            return f"{arm}, {here}: warm-up after a pause, recorded but not learned from."
-        case "mixed":
-            still = "effects of a substitute still arrive, so this total is recorded but not learned from"
-            return f"{arm}, {here}: {still}."
+    if row["reason"] != "learner":
+        return _exception(row, settings, here)
     if settings.player == "model":
         return f"{arm} is played: the model tries the arms that may be the best, the likeliest most often."
     drawn = f"{arm} was drawn with probability {row['probability']:.3f}"
@@ -53,13 +40,37 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
     shortest = (1 if settings.player != "paper" else 2) * d + 1
     if place == 1:
         return f"{drawn} for block {row['block']} and stays for at least {shortest} rounds."
-    if place <= d:
+    if place <= d and not settings.advised:
         still = "effects are still building up" if row["block"] == 1 else "effects of earlier rounds still arrive"
         return f"{arm} stays: wash-in, {here}; {still}, so this total is not measured."
     if place < shortest:
         return f"{arm} stays: {here}, which lasts at least {shortest} rounds."
-    last = "rounds" if settings.player != "paper" else f"{d + 1} rounds"
-    return f"{arm} stays: {here}, which may end any round now; its last {last} count."
+    last = "" if settings.advised else "; its last rounds count"
+    return f"{arm} stays: {here}, which may end any round now{last}."
+
+
+def _exception(row: Mapping[str, Any], settings: Design, here: str) -> str:
+    """Return why a round does not play what the learner has drawn for its block, or how its total is used otherwise."""
+    arm = row["arm"]
+    only = "only the model learns from this total" if settings.advised else "this total is not learned from"
+    match row["reason"]:
+        case "inherited":
+            used = only if row["withheld"] else "this total is learned from like any other"
+            return f"{arm} was played in the experiment whose rounds this one inherits; {used}."
+        case "substitute":
+            then = f"{row['drawn']} is credited with what {arm} brings"
+            if settings.player == "model" or row["block"] == 0:
+                then = f"the model learns what {arm} brings"
+            elif row["withheld"]:
+                then = f"earlier effects still arrive, so {only}"
+            elif settings.advised:
+                then = f"the model learns what {arm} brings, and {row['drawn']} is credited with it"
+            return f"{row['drawn']} is away, so {arm} is played in its place; {then}."
+        case "opening":
+            return f"{arm} is played: at first the model tries the arms that may be the best, the likeliest most often."
+        case "warm_up":
+            return f"{arm}, {here}: warm-up after a pause, so {only}."
+    return f"{arm}, {here}: effects of a substitute still arrive, so {only}."
 
 
 def possible(settings: Design) -> str:
@@ -93,8 +104,10 @@ RECORD_ONLY = {
 """Why a late correction is not learned from."""
 
 
-def late_correction(unlearned: str | None, block_closed: bool) -> str:
+def late_correction(unlearned: str | None, block_closed: bool, advised: bool) -> str:
     """Return what a correction after the end of its block did. unlearned: a key of RECORD_ONLY, or None."""
+    if unlearned is not None and advised:
+        return "The total is corrected, and the model learns from the corrected one."
     if unlearned is not None:
         return f"The total is corrected in the record only, because {RECORD_ONLY[unlearned]}."
     when = "at once" if block_closed else "when the open block ends"
@@ -110,22 +123,29 @@ def plan(design: Design, found: "Rhythm", per_quarter: float) -> list[str]:
 def _rhythm(design: Design, found: "Rhythm") -> list[str]:
     """Return sentences on the length of blocks and the reason for it."""
     d, r, shortest, mean = design.max_delay, design.round_length, found.shortest_block, found.mean_block
+    first = f"In the first {counted(found.opening, 'round')} ({_days(found.opening * r)}) a model of all totals "
+    opening = [f"{first}chooses the arms itself, as it learns."] if found.opening else []
     late = design.late_share
     rest = f"{late:.1%} of an effect arrives later than that. The guarantee includes this part; with a longer "
     rest += "carry-over it would be smaller, but blocks would be longer."
     if d == 0 and late:
-        return [f"Carry-over: effects count in the round of the action only. {rest}", "Every round is a decision."]
+        lines = [f"Carry-over: effects count in the round of the action only. {rest}", "Every round is a decision."]
+        return [*lines, *opening]
     if d == 0:
-        return ["The whole effect of an action arrives in its own round, so every round is a separate decision."]
+        now = "The whole effect of an action arrives in its own round, so every round is a separate decision."
+        return [now, *opening]
     first = "total of a block still holds" if d == 1 else f"{d} totals of a block still hold"
-    learned = f"only the last {d + 1} are"
-    if design.player != "paper":
-        learned = f"the last ones are, {found.mean_measured:.1f} on average"
+    learned = f"only the last {d + 1} are" if design.player == "paper" else "the last ones are"
+    used = f"The first {first} effects of the previous arm and are not learned from; {learned}."
+    if design.advised:
+        used = "The model learns from every total, and advises at the end of a block; its advice is followed as far as "
+        used += "the guarantee allows."
     return [
         f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after the action. Other tools "
         "call this the attribution window, conversion window, max_lag, lookback or washout.",
-        f"An arm stays for a block of at least {shortest} rounds ({duration(shortest * r)}), {mean:.1f} on average "
-        f"({_days(mean * r)}). The first {first} effects of the previous arm and are not learned from; {learned}.",
+        *opening,
+        f"{'Then an' if opening else 'An'} arm stays for a block of at least {shortest} rounds "
+        f"({duration(shortest * r)}), {mean:.1f} on average ({_days(mean * r)}). {used}",
         *([rest] if late else []),
     ]
 
@@ -138,9 +158,10 @@ def _pace(design: Design, per_quarter: float) -> list[str]:
     """Return sentences on the number of decisions, with advice if it is low."""
     K, d, M = len(design.arms), design.max_delay, len(design.units)
     where = f" in each of {M} units" if M > 1 else ""
-    lines = [f"That makes about {amount(round(per_quarter, 1))} decisions per quarter{where}."]
-    # Learning needs at least five trials of each arm in a year.
-    if 4.0 * per_quarter * M < 5.0 * K:
+    what = "Blocks make" if design.advised else "That makes"
+    lines = [f"{what} about {amount(round(per_quarter, 1))} decisions per quarter{where}."]
+    # Learning needs at least five trials of each arm in a year, without a model.
+    if not design.advised and 4.0 * per_quarter * M < 5.0 * K:
         advice = f"This is slow: in a year each of the {K} arms is tried about {4 * per_quarter * M / K:.1f} times. "
         advice += "More units (regions, stores, segments) learn in parallel; "
         advice += "fewer arms help too." if d == 0 else "fewer arms, shorter rounds or a shorter carry-over help too."
@@ -161,7 +182,7 @@ def _promise(design: Design, found: "Rhythm") -> list[str]:
             f"The guarantee, which holds whatever the effects are, says nothing before round {since:,} "
             f"({since * design.round_length / 365.25:.1f} years). Learning starts earlier."
         )
-    if T is not None and found.mean_block > T:
+    if T is not None and found.mean_block > T and not design.advised:
         rounds = counted(T, "round")
         lines.append(f"The horizon of {rounds} is shorter than one mean block: very little can be learned.")
     elif T is not None and since is not None and since > T:
@@ -313,7 +334,9 @@ def agreement(found: Learned, shares: Mapping[str, float], player: str) -> str |
     likeliest = max(shares, key=lambda arm: shares[arm])
     if player == "model" or found.leader is None or shares[found.leader] >= 0.5:
         return None
-    slow = "the learner has a guarantee, so it learns only from the ends of blocks, and more slowly than this model"
+    slow = "the learner follows this model only as far as its guarantee allows"
+    if player == "paper":
+        slow = "the learner learns only from the ends of blocks, and more slowly than this model"
     if shares[likeliest] > 1.01 / len(shares) and likeliest != found.leader:
         return f"{likeliest} is drawn most often at present ({probability(shares[likeliest])}), because {slow}."
     return f"All arms are still tried, because {slow}."
@@ -358,11 +381,10 @@ def alarms(state: "State") -> list[str]:
             f"{counted(settings.max_delay + 1, 'round')}. Such totals {used}: check low, high and max_delay. Settings "
             "that are wrong can be corrected; a new experiment then inherits the rounds."
         )
-    # With one report in ten missing, few windows are complete. Fewer than ten reports are too few to judge.
+    # Fewer than ten reports are too few to judge.
     if told >= 10 and counts["missing"] > 0.1 * told:
-        then = "a window with a missing report is void, so learning is slow"
         share = f"{counts['missing'] / told:.1%}"
-        found.append(f"{counts['missing']:,} of {told:,} reports ({share}) are missing; {then}.")
+        found.append(f"{counts['missing']:,} of {told:,} reports ({share}) are missing, so learning is slow.")
     if state.away:
         gone = ", ".join(settings.arms[i] for i in state.away)
         found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
@@ -375,7 +397,7 @@ def alarms(state: "State") -> list[str]:
         found.append(
             f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} a missing report kept it from ending."
         )
-    if state.phase == "running" and state.last < state.warm_until:
+    if state.phase == "running" and state.last < state.warm_until and not settings.advised:
         left = state.warm_until - state.last
         rounds = "round is" if left == 1 else f"{left:,} rounds are"
         found.append(f"Warm-up after a pause: the next {rounds} recorded but not learned from.")
@@ -403,7 +425,32 @@ def guarantee(
             sentence = f"{sentence[:-1]}, if no report is missing: {missing} missing, void or withheld."
     else:
         sentence = f"The guarantee says nothing {_when_informative(state)}."
-    return sentence, [sentence, *([] if so_far is None else [_certificate(state, so_far)]), _conditions(state)]
+    details = [] if so_far is None else [_certificate(state, so_far)]
+    return sentence, [sentence, *details, *_advice(state), _conditions(state)]
+
+
+def _advice(state: "State") -> list[str]:
+    """Return what the model advises, and what it can cost to follow it; nothing without a model."""
+    model, player = state.adviser, state.panel.player
+    if model is None or not isinstance(player, AdvisedWrapper):
+        return []
+    found = player.advice
+    said = "The model of all totals has advised nothing yet."
+    if model.rounds > model.most:
+        said = f"There is no model of more than {model.most:,} rounds, so nothing is advised any more."
+    elif found.opening:
+        said = f"For {counted(found.opening, 'more round')} the model of all totals chooses the arms itself."
+    elif found.advised is not None and found.target is not None:
+        said = (
+            f"The model of all totals advises {_shares(state, found.advised)}. With what the ends of blocks show that "
+            f"is {_shares(state, found.target)}; the learner went {found.followed:.0%} of the way there."
+        )
+    price = f"If all advice is wrong, that adds {amount(found.spent)} to the guarantee, by now at most "
+    return [f"{said} {price}{amount(found.budget)}."]
+
+
+def _shares(state: "State", shares: Sequence[float]) -> str:
+    return ", ".join(f"{arm} {probability(share)}" for arm, share in zip(state.settings.arms, shares, strict=True))
 
 
 def _best(state: "State") -> str:

@@ -229,6 +229,11 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
             raise InvalidArgument(f"{rule}, but got {self.opening}")
         self._begin_blocks()
 
+    @property
+    def consults(self) -> bool:
+        """Whether the adviser is asked at the end of the open round, unless reports are missing."""
+        return self._measured or self._round == self.opening
+
     def _setting(self) -> Setting:
         return Setting(self.n_arms, self.n_units, self.max_delay, self.direction, self.low, self.high)
 

@@ -81,11 +81,31 @@ class Experiment(State):
             return None
         return command.round, self.settings.units[self._unit(command.unit)]
 
+    def lacks_record(self, command: Command) -> bool:
+        """Return whether `recall` must come before a command: arms may be chosen, and the adviser has no record."""
+        if self.adviser is None or not self.adviser.forgotten:
+            return False
+        player: Any = self.panel.player
+        match command:
+            case commands.Ask():
+                ready = self.open is None and self.phase == "running"
+                return ready and (not self.last or (self.last < self.opening and self.adviser.due))
+            case commands.Tell():
+                return self.waiting == 1 and bool(player.consults)
+            case commands.Finish():
+                return self.open is not None and bool(player.consults)
+        return False
+
     def do(self, command: Command, at: str, recalled: Mapping[str, Any] | None = None) -> Done:
         """Carry out a command at time `at` (ISO 8601), or raise Refused with nothing changed.
 
         recalled: the row that `forgotten` asks for; without it, such a command is refused with code "closed".
         """
+        if self.lacks_record(command):
+            raise Corrupt("the record of all rounds must be recalled before arms are chosen")
+        return self._do(command, at, recalled)
+
+    def _do(self, command: Command, at: str, recalled: Mapping[str, Any] | None) -> Done:
         match command:
             case commands.Ask():
                 return self._ask(command, at)
@@ -134,7 +154,7 @@ class Experiment(State):
                 u = self._unit(item.unit)
                 number = self._number(item, u)
                 if number == self.last + 1 and self.open is None:
-                    yield self._ask(commands.Ask(), at)
+                    yield self.do(commands.Ask(), at, recall(commands.Ask()))
                 command: Command = commands.Tell(number, item.total, item.unit, reports.ahead)
                 played, row = self._opened(number), recall(command)
                 arm = row["arm"] if row is not None else None if played is None else self.settings.arms[played.arms[u]]
@@ -157,7 +177,7 @@ class Experiment(State):
                 raise refusal.within(f"report {place}", place=place) from None
         # The same reports again get the same answer, with the round that is open by self.
         if reports.next and self.phase == "running" and (self.open is None or self.last > number):
-            yield self._ask(commands.Ask(), at)
+            yield self.do(commands.Ask(), at, recall(commands.Ask()))
 
     def _number(self, item: ReportItem, u: int) -> int:
         """Return the number of the round that a report is about."""
@@ -261,9 +281,7 @@ class Experiment(State):
             row = {**before, "total": total, "status": body["status"], "told_at": at}
         elif played is None:
             body["recalled"] = before
-            if self.models:
-                self.learn_again(number, u, total)
-            status = self.recount(before["total"], total)
+            status = self.recount(number, u, before["total"], total)
             row = {**before, "total": total, "status": status, "told_at": at}
         else:
             self.correct(played, u, total, at)
@@ -306,7 +324,9 @@ class Experiment(State):
         learned = unlearned is None
         body |= {"recalled": row, "learned": learned}
         body |= {"probabilities": fingerprint(self.probabilities)} if learned and self.block_closed else {}
-        return {"learned": learned, "correction": words.late_correction(unlearned, self.block_closed)}
+        advised = self.adviser is not None
+        said = words.late_correction(unlearned, self.block_closed, advised)
+        return {"learned": learned or advised, "correction": said}
 
     def _report(self, row: Row, repeated: bool) -> Fields:
         answer = {**row, "repeated": repeated, "state": self.phase, "open_round": self.open and self.open.number}
@@ -344,7 +364,7 @@ class Experiment(State):
             self.warm_until = self.last + d
             if self.open is not None:
                 # It is unknown whether this round was played before the pause or after it.
-                self.open.warm, self.open.withheld = True, [True] * self.n_units
+                self.open.warm, self.open.withheld = True, [self.open.block > 0] * self.n_units
                 rows = self.open.rows(self.settings)
         return self._change("resume", at, {"warm_until": self.warm_until, "idle": self.idle}, rows)
 
@@ -442,8 +462,8 @@ class Experiment(State):
         return {name: recalled[name] for name in ROW}
 
     def _amendable(self, number: int) -> bool:
-        """Return whether the block of a round is still open."""
-        return self.models or (number >= self.block_start and not self.block_closed)
+        """Return whether nothing has been learned from a round but by a model, or its block is still open."""
+        return self.models or number <= self.opening or (number >= self.block_start and not self.block_closed)
 
     def _correctable(self, row: Row) -> bool:
         """Return whether a total can be corrected: the player "paper" cannot correct what it has learned."""

@@ -13,7 +13,6 @@ import numpy as np
 from aftereffect.lags import LagModel
 from aftereffect.service import words
 from aftereffect.service.experiment.commands import Remember
-from aftereffect.service.experiment.round import COUNTED
 from aftereffect.service.messages import ArmEffect, Band, Finding, Learned, Sure
 from aftereffect.service.settings import Design, ExperimentSettings
 
@@ -54,7 +53,7 @@ def record(
             found.arms.append([])
             found.totals.append([])
         found.arms[-1].append(place[row["arm"]])
-        found.totals[-1].append(row["total"] if row["status"] in COUNTED else None)
+        found.totals[-1].append(settings.heard(row["total"]))
     return found
 
 

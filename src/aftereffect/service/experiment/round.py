@@ -16,8 +16,6 @@ from aftereffect.service import messages
 from aftereffect.service.settings import ExperimentSettings
 
 OPEN, REPORTED, MISSING, VOID, CLIPPED = "open", "reported", "missing", "void", "clipped"
-COUNTED = (REPORTED, CLIPPED)
-"""The status of totals that count in the sum."""
 
 Row = dict[str, Any]
 """A row as plain data, with the fields of `messages.StoredRow`, in their order."""
@@ -36,7 +34,8 @@ class Report(NamedTuple):
 class Round:
     """A round. Each sequence has one entry per unit; arms are indices.
 
-    drawn: the arms drawn by the learner; arms: the arms played; probabilities: those with which `arms` were drawn.
+    block: its number, 0 in the opening. drawn: the arms drawn by the learner; arms: the arms played; probabilities:
+    those with which `arms` were drawn.
     measured: whether the total was learned from at the end of its block; None until that is known. fed: the loss fed
     to the learner for each unit, if the round ended with an update. warm: in the warm-up after a pause. inherited: the
     round was played in an experiment with other settings; `drawn` are the arms that these settings would have played.
@@ -75,7 +74,7 @@ class Round:
             "block": self.block,
             "block_start": self.block_start,
             "probability": self.probabilities[u],
-            "washin": self.number - self.block_start < settings.max_delay,
+            "washin": self.block > 0 and self.number - self.block_start < settings.max_delay,
             "measured": self.measured[u],
             "update": self.update,
             "fed": self.fed[u],
@@ -99,6 +98,8 @@ class Round:
             return "inherited"
         if self.arms[u] != self.drawn[u]:
             return "substitute"
+        if self.block == 0:
+            return "opening"
         if self.warm:
             return "warm_up"
         return "mixed" if self.withheld[u] else "learner"

@@ -16,11 +16,10 @@ import orjson
 from aftereffect.core import effects, saved
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
-from aftereffect.players.registry import restore
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import learner
-from aftereffect.service.experiment.learner import Rhythm
+from aftereffect.service.experiment.learner import Rhythm, ToldLags
 from aftereffect.service.experiment.round import (
     CLIPPED,
     MISSING,
@@ -83,7 +82,7 @@ class State:
     """The state of an experiment. panel: the learner, by default built from the settings, or its saved state.
 
     open: the open round; waiting: the number of units without a report in it. last: the
-    latest round opened. block: its block, from 1; block_closed: the block has been learned from. warm_until: the last
+    latest round opened. block: its block, from 1, 0 in the opening; block_closed: it has ended. warm_until: the last
     round of the latest warm-up. mixed_until: for each unit, the last round whose total mixes effects of an arm and of
     its substitute. away: the unavailable arms; arm_was_away: whether there ever was one. shift: the days of all pauses.
     inherited: the experiment whose rounds were taken over, and how many; None if there is none. history: the rounds of
@@ -130,8 +129,38 @@ class State:
         """The learner."""
         if self._saved is None:
             return learner.build(self.settings, self.seed)
-        found: Panel = restore(self._saved, sealed=False)
-        return found
+        return learner.restored(self.settings, self._saved)
+
+    @property
+    def adviser(self) -> ToldLags | None:
+        """The model that advises the learner; None if there is none."""
+        return None if self.models else learner.adviser_of(self.panel)
+
+    @cached_property
+    def opening(self) -> int:
+        """How many rounds the adviser chooses itself, before the first block."""
+        return 0 if self.models else learner.opening_of(self.panel)
+
+    def forget(self) -> None:
+        """Drop what the adviser has learned, to save memory; the record is to be recalled then."""
+        if self.adviser is not None:
+            self.adviser.forget()
+
+    def recall(self, arms: Sequence[list[int]], totals: Sequence[list[float | None]]) -> None:
+        """Give the adviser the record of all rounds that are closed, once more."""
+        if self.adviser is not None:
+            known = self.adviser.rounds
+            self.adviser.recall(arms, totals)
+            if self.adviser.rounds != known:
+                raise Corrupt(f"the record must have {known} rounds, pauses among them, but has {len(arms)}")
+
+    def decided(self) -> bool:
+        """Return whether the adviser has learned since the last time that this was asked."""
+        found = self.adviser
+        if found is None or not found.decided:
+            return False
+        found.decided = False
+        return True
 
     @property
     def void(self) -> bool:
@@ -186,11 +215,12 @@ class State:
             self.learn([[-1] * M] * self.idle, [[None] * M] * self.idle)
             self.idle = 0
         drawn, start = self.panel.ask(), t if self.models else self.panel.block_start
-        if self.models:
+        opening = t <= self.opening
+        if self.models or opening:
             self.probabilities = learner.probabilities(self.panel)
         self.last = t
         if start == t:
-            self.block += 1
+            self.block += not opening
             self.block_start = start
             self.block_closed = False
         arms, probabilities = self._played(drawn) if past is None else past[1:]
@@ -207,8 +237,8 @@ class State:
             drawn=drawn,
             arms=arms,
             probabilities=probabilities,
-            withheld=[warm or t <= limit for limit in self.mixed_until],
-            measured=[False if t - start < self.settings.max_delay else None] * M,
+            withheld=[not opening and (warm or t <= limit) for limit in self.mixed_until],
+            measured=[False if opening or t - start < self.settings.max_delay else None] * M,
             fed=[None] * M,
             reports=[Report()] * M,
             warm=warm,
@@ -216,7 +246,7 @@ class State:
         if past is not None:
             played.inherited = True
             others = [arm != own for arm, own in zip(arms, drawn, strict=True)]
-            if not self.models:
+            if not self.models and not opening:
                 played.withheld = [hidden or other for hidden, other in zip(played.withheld, others, strict=True)]
         for arm in arms:
             self.plays[arm] += 1
@@ -256,16 +286,18 @@ class State:
 
     def correct(self, played: Round, u: int, total: float | None, at: str) -> None:
         """Replace a total; amend it in the learner too, unless the round is still open or the total is withheld."""
-        if self.models and played is not self.open:
-            self.learn_again(played.number, u, total)
-        elif played is not self.open and not played.withheld[u]:
+        if not self.models and played.block > 0 and played is not self.open and not played.withheld[u]:
             self.panel.amend(played.number, total, u)
-        played.reports[u] = Report(total, self.recount(played.reports[u].total, total), at)
+        status = self.recount(played.number, u, played.reports[u].total, total)
+        played.reports[u] = Report(total, status, at)
 
-    def learn_again(self, number: int, u: int, total: float | None) -> None:
+    def _learn_again(self, number: int, u: int, total: float | None) -> None:
         """Correct a total of a closed round in the model."""
-        before = self.history + sum(count for first, count in self.skipped if first <= number)
-        learner.player_of(self.panel).correct(before + number, total, u)
+        place = number + self.history + sum(count for first, count in self.skipped if first <= number)
+        if self.models:
+            learner.player_of(self.panel).correct(place, total, u)
+        elif self.adviser is not None:
+            self.adviser.relearn(place, self.settings.heard(total), u)
 
     def correct_late(self, u: int, row: Row, total: float | None, at: str, learn: bool) -> str:
         """Replace a total whose block has ended, and return its status. row: as `with_block` returns it, if measured.
@@ -282,21 +314,24 @@ class State:
             self.panel.correct(**given, was=heard, now=now)
             if self.block_closed:
                 self.probabilities = learner.probabilities(self.panel)
-        status = self.recount(was, total)
+        status = self.recount(row["round"], u, was, total)
         if row["round"] in self.recent.rounds:
             self.recent.rounds[row["round"]].reports[u] = Report(total, status, at)
         return status
 
     def learn(self, arms: list[list[int]], totals: list[list[float | None]]) -> None:
         """Let a model learn from rounds that it was not asked for."""
-        if self.models:
-            learner.player_of(self.panel).learn(arms, totals)
+        model = learner.player_of(self.panel) if self.models else self.adviser
+        if model is not None:
+            model.learn(arms, totals)
 
     def _heard(self, total: float) -> float:
         return min(max(total, self.least), self.most)
 
-    def recount(self, was: float | None, total: float | None) -> str:
-        """Count a correction of one total to another; return the new status."""
+    def recount(self, number: int, u: int, was: float | None, total: float | None) -> str:
+        """Count a correction of one total to another, and let a model learn again; return the new status."""
+        if self.open is None or number != self.last:
+            self._learn_again(number, u, total)
         self._count(was, -1)
         self.counts["amended"] += 1
         return self._count(total, 1)
@@ -361,11 +396,15 @@ class State:
         if True in played.withheld:
             heard = [None if hidden else total for total, hidden in zip(heard, played.withheld, strict=True)]
             self.counts["withheld"] += sum(played.withheld)
+        if self.adviser is not None:
+            self.adviser.learn([[*played.arms]], [[self.settings.heard(report.total) for report in played.reports]])
         result = self.panel.tell(heard, played.arms) if self.models else self.panel.tell(heard)
         outcome: dict[str, Any] = {"update": result.update}
         if self.last == self.last_round:
             self.phase, self.finished_at = "finished", at
             outcome["state"] = "finished"
+        if played.number == self.opening:
+            self.probabilities = learner.probabilities(self.panel)
         if not result.update:
             return outcome, [played.row(self.settings, u)]
         played.update, self.block_closed = True, True

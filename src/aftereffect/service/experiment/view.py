@@ -109,7 +109,7 @@ def next_decision(state: State) -> tuple[int, int]:
 
     After its shortest length, a block ends in every round with nearly the same probability.
     """
-    if state.block_closed or not state.last:
+    if state.block_closed or state.block == 0:
         return state.last + 1, state.last + 1
     shortest, mean = state.rhythm.shortest_block, state.rhythm.mean_block
     # If no round is open, the block has not ended yet: it goes on for at least one round.

@@ -183,7 +183,9 @@ def rows(connection: Connection, loaded: Loaded) -> list[Row]:
 def seen(connection: Connection, loaded: Loaded) -> Record:
     """Return the record of an experiment for a model, with what it remembers of another one."""
     experiment, before = loaded.experiment, remembered(connection, loaded)
-    return record(experiment.settings, rows(connection, loaded), experiment.skipped, before)
+    columns = _rounds.round, _rounds.unit, _rounds.arm, _rounds.total, _rounds.status
+    query = select(*columns).where(_rounds.experiment == loaded.number).order_by(_rounds.round, _rounds.unit_index)
+    return record(experiment.settings, map(dict, connection.execute(query).mappings()), experiment.skipped, before)
 
 
 def pauses(connection: Connection, loaded: Loaded) -> list[tuple[int, str]]:
@@ -217,11 +219,11 @@ class Changes:
         key: Any = made.inserted_primary_key
         return Loaded(key.number, identity, at, experiment, 0, head)
 
-    def add(self, loaded: Loaded, done: Done) -> None:
-        """Add the event and the rows of a command."""
+    def add(self, loaded: Loaded, done: Done) -> bool:
+        """Add the event and the rows of a command; return whether its adviser has learned."""
         event, number, seq = done.event, loaded.number, loaded.seq + 1
         if event is None:
-            return
+            return False
         body = as_text(event["body"])
         head = next_hash(loaded.head, seq, event["kind"], event["round"], event["unit"], body, event["at"])
         self._events.append({**event, "experiment": number, "seq": seq, "body": body, "hash": head})
@@ -231,6 +233,11 @@ class Changes:
         loaded.seq, loaded.head = seq, head
         self._moved[loaded.id] = loaded, done.answer["state"]
         self.touched.add(loaded.id)
+        if not loaded.experiment.decided():
+            return False
+        # So a load never replays a decision, for which the model would have to learn again.
+        loaded.checkpoint_at = seq
+        return True
 
     def row(self, connection: Connection, loaded: Loaded, round_: int, unit: str, block: bool = False) -> Row | None:
         """Return the row of a round that the experiment no longer has in memory, after writing all changes.
@@ -247,6 +254,12 @@ class Changes:
         query = select(schema.rounds).where(here, _rounds.round.between(found["block_start"], end))
         query = query.where(own | (_rounds.round == end)).order_by(_rounds.round, _rounds.unit_index)
         return with_block(found, map(dict, connection.execute(query).mappings()))
+
+    def recall(self, connection: Connection, loaded: Loaded) -> None:
+        """Give an experiment the record of its closed rounds, after writing all changes."""
+        self.write(connection)
+        found, closed = seen(connection, loaded), None if loaded.experiment.open is None else -1
+        loaded.experiment.recall(found.arms[:closed], found.totals[:closed])
 
     def write(self, connection: Connection) -> None:
         """Write the changes inside a transaction."""

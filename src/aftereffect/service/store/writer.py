@@ -51,6 +51,8 @@ QUIET_S = 1.0
 """After so long without a command the log of a SQLite file is moved into it."""
 LOG_ROWS = 16_384
 """After how many rows the log of a SQLite file is moved into it."""
+MOST_MODELS = 1_024
+"""How many of them keep what their advisers have learned; learning again takes milliseconds."""
 RETRY_S = 1.0
 """A damaged experiment is tried again after this time."""
 HEALTH_S, TRIAL_S, PATIENCE_S = 3.0, 1.0, 60.0
@@ -124,7 +126,9 @@ class _Batch:
         return self.stack.enter_context(self.readers.connect())
 
     def recalled(self, changes: Changes, loaded: Loaded, command: Command) -> Row | None:
-        """Return the row that a command needs and its experiment no longer has in memory."""
+        """Return the row that a command needs and its experiment no longer has in memory; recall its record too."""
+        if loaded.experiment.lacks_record(command):
+            changes.recall(self.writing, loaded)
         forgotten = loaded.experiment.forgotten(command)
         if forgotten is None:
             return None
@@ -147,6 +151,7 @@ class Writer:
         self.most_loaded = MOST_LOADED
         # In order of use, the least recently used first.
         self._loaded: dict[str, Loaded] = {}
+        self._models: dict[str, Loaded] = {}
         self.damaged: dict[str, tuple[Refused, float]] = {}
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._lists: deque[Job] = deque()
@@ -322,7 +327,8 @@ class Writer:
             if isinstance(command, Reports):
                 return self._report(batch, loaded, command)
             done = loaded.experiment.do(command, batch.at, batch.recalled(changes, loaded, command))
-            changes.add(loaded, done)
+            if changes.add(loaded, done):
+                self._keep_model(loaded)
             answer = {"experiment": identity, **done.answer}
             wanted = isinstance(command, Tell) and command.next and answer["open_round"] != command.round
             if wanted and answer["state"] == "running":
@@ -375,6 +381,7 @@ class Writer:
             # To play the inherited rounds again at every load would be slow.
             loaded.checkpoint_at = loaded.seq
         if source is not None and command.finish:
+            batch.recalled(changes, source, Finish())
             changes.add(source, source.experiment.do(Finish(), batch.at))
             webhooks.inherit(batch.writing, source.number, loaded.number)
         return loaded.view().data
@@ -389,7 +396,8 @@ class Writer:
             with batch.writing.begin_nested():
                 for done in loaded.experiment.report(command, batch.at, lambda step: batch.recalled(own, loaded, step)):
                     answers.append({"experiment": loaded.id, **done.answer})
-                    own.add(loaded, done)
+                    if own.add(loaded, done):
+                        self._keep_model(loaded)
                 own.write(batch.writing)
         except Refused:
             # On the connection that sees what this transaction has written before.
@@ -422,6 +430,13 @@ class Writer:
                 raise problem from None
         self._loaded[identity] = loaded
         return loaded
+
+    def _keep_model(self, loaded: Loaded) -> None:
+        """Keep what an adviser has just learned, and drop that of the one which has not learned for longest."""
+        self._models.pop(loaded.id, None)
+        self._models[loaded.id] = loaded
+        if len(self._models) > MOST_MODELS:
+            self._models.pop(next(iter(self._models))).experiment.forget()
 
     def _mark(self, identity: str, problem: Refused) -> None:
         """Mark an experiment as damaged, and log it the first time."""

@@ -75,7 +75,8 @@
   const COLOURS = 8, LANES = 30;
   const colourOf = (view, arm) => Math.min(view.arms.indexOf(arm), COLOURS);
   const counts = (row) => row.status === "reported" || row.status === "clipped";
-  const part = (row) => (row.measured ? "measured" : row.washin ? "wash-in" : "played");
+  // The player of the paper alone does not learn from every total.
+  const partOf = (view) => (row) => (view.player !== "paper" || row.measured ? "measured" : row.washin ? "wash-in" : "played");
 
   // A lane for each arm that one unit played, the rarest in one lane together; a bar for each part of each block.
   const lanesOf = (view, rows) => {
@@ -84,6 +85,7 @@
     const kept = [...plays.keys()].sort((one, other) => plays.get(other) - plays.get(one)).slice(0, LANES);
     const lanes = view.arms.filter((arm) => kept.includes(arm)).map((arm) => ({ name: arm, colour: colourOf(view, arm), rounds: plays.get(arm) }));
     if (plays.size > kept.length) lanes.push({ name: "other arms", colour: COLOURS, rounds: rows.length - lanes.reduce((sum, lane) => sum + lane.rounds, 0) });
+    const part = partOf(view);
     const laneOf = (arm) => (kept.includes(arm) ? lanes.findIndex((lane) => lane.name === arm) : lanes.length - 1);
     const bars = [];
     rows.forEach((row, i) => {
@@ -92,8 +94,7 @@
       if (same) bars.at(-1)[3] = row.round;
       else bars.push([laneOf(row.arm), part(row), row.round, row.round]);
     });
-    // Without carry-over every round is an update, and marks would hide the bars.
-    const updates = view.max_delay ? rows.filter((row) => row.update).map((row) => [row.round, laneOf(row.arm)]) : [];
+    const updates = view.player === "paper" ? rows.filter((row) => row.update).map((row) => [row.round, laneOf(row.arm)]) : [];
     return { lanes, bars, updates, totals: rows.map((row) => [row.round, laneOf(row.arm), row.total, row.status, row.date]) };
   };
 
