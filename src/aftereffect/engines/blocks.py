@@ -10,7 +10,7 @@ tile a few runs take turns, one block each: the operations of one block depend o
 execute those of other runs meanwhile.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,46 +30,43 @@ GROUP = 8
 START, END, ARM, BEFORE, UPDATES, LOSS, GAP, CHECKPOINT, DUE, PLACE, LANE = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12
 
 
-def begin_blocks(
-    player: Any,
-    n_arms: int,
-    horizon: int,
-    checkpoints: NDArray[np.int64],
-    traced: bool,
-    states: FloatArray,
-    words: NDArray[np.uint64],
-    lanes: FloatArray,
-) -> None:
-    """Start every run's base, first arm and first block."""
+class Tables(NamedTuple):
+    """What all runs look up (`prefix_sums.py`): D and W, the checkpoints with A and O, and the gaps of the arms."""
+
+    rows: FloatArray
+    checkpoints: NDArray[np.int64]
+    sums: FloatArray
+    owed: FloatArray
+    gaps: FloatArray
+
+
+class Runs(NamedTuple):
+    """What a chunk of runs reads and writes, each array by run: players, variables and results."""
+
+    states: FloatArray
+    words: NDArray[np.uint64]
+    lanes: FloatArray
+    losses: FloatArray
+    pseudo: FloatArray
+    trace: FloatArray
+    watched: FloatArray
+
+
+def begin_blocks(player: Any, n_arms: int, horizon: int, due: float, runs: Runs) -> None:
+    """Start every run's base, first arm and first block; due: the first checkpoint."""
     quiet = kernel.block_quiet(player)
-    for run in range(len(lanes)):
-        lane = lanes[run]
-        # For a trace the first checkpoint is 0, so that every block is recorded.
-        begin_run(player, n_arms, 0.0 if traced else checkpoints[0], states[run], words[run], lane)
-        lane[END] = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
+    for run in range(len(runs.lanes)):
+        lane = runs.lanes[run]
+        begin_run(player, n_arms, due, runs.states[run], runs.words[run], lane)
+        lane[END] = next_update(player.coins, runs.words[run, random.COINS], lane[PLACE:], quiet, horizon)
 
 
 def advance_blocks(
-    player: Any,
-    n_arms: int,
-    horizon: int,
-    until: int,
-    rows: FloatArray,
-    checkpoints: NDArray[np.int64],
-    sums: FloatArray,
-    owed: FloatArray,
-    gaps: FloatArray,
-    states: FloatArray,
-    words: NDArray[np.uint64],
-    lanes: FloatArray,
-    losses: FloatArray,
-    pseudo: FloatArray,
-    trace: FloatArray,
-    watch: NDArray[np.int64],
-    watched: FloatArray,
+    player: Any, n_arms: int, horizon: int, until: int, tables: Tables, runs: Runs, watch: NDArray[np.int64]
 ) -> None:
     """Advance every run through the blocks that end by round `until`, and record the checkpoints up to there."""
     quiet = kernel.block_quiet(player)
+    states, words, lanes, losses, pseudo, trace, watched = runs
     for first in range(0, len(lanes), GROUP):
         last = min(first + GROUP, len(lanes))
         busy = True
@@ -84,21 +81,21 @@ def advance_blocks(
                 due = lane[DUE] <= stop
                 if due:
                     passed = int(lane[CHECKPOINT])
-                    record(lane, stop, rows, checkpoints, sums, owed, gaps, losses[run], pseudo[run])
+                    record(lane, stop, tables, losses[run], pseudo[run])
                     keep(states[run], watch, passed, int(lane[CHECKPOINT]), watched[run])
                     if trace.shape[1] > 0:
-                        note(player, horizon, lane, until, rows, trace[run])
+                        note(player, horizon, lane, until, tables.rows, trace[run])
                 if not ends:
                     continue
                 busy = True
                 # The coins come first, so that their branches are resolved while the arithmetic below still runs.
                 gap = int(lane[PLACE + 2])
                 following = next_update(player.coins, words[run, random.COINS], lane[PLACE:], quiet, horizon)
-                end_block(player, n_arms, end, gap, rows, gaps, states[run], words[run], lane)
+                end_block(player, n_arms, end, gap, tables, states[run], words[run], lane)
                 lane[END] = following
                 # The state after a checkpoint contains the update of its own round.
                 k = int(lane[CHECKPOINT]) - 1
-                if due and k >= 0 and checkpoints[k] == end:
+                if due and k >= 0 and tables.checkpoints[k] == end:
                     keep(states[run], watch, k, k + 1, watched[run])
 
 
@@ -115,21 +112,14 @@ def begin_run(
 
 @kernel.helper
 def end_block(
-    player: Any,
-    n_arms: int,
-    end: int,
-    gap: int,
-    rows: FloatArray,
-    gaps: FloatArray,
-    state: FloatArray,
-    words: NDArray[np.uint64],
-    lane: FloatArray,
+    player: Any, n_arms: int, end: int, gap: int, tables: Tables, state: FloatArray, words: NDArray[np.uint64],
+    lane: FloatArray
 ) -> None:
     """Charge a run for its block, which ends in round `end`, let it learn, and draw the next block's arm."""
-    start, arm = int(lane[START]), int(lane[ARM])
+    rows, start, arm = tables.rows, int(lane[START]), int(lane[ARM])
     fed = kernel.block_loss(player, rows, end, gap, arm)
     lane[LOSS] += rows[end, arm, 0] - rows[start, arm, 0]
-    lane[GAP] += (end - start) * gaps[arm]
+    lane[GAP] += (end - start) * tables.gaps[arm]
     lane[UPDATES] += 1.0
     kernel.block_learn(player, n_arms, state, arm, fed, gap)
     u = random.uniform(words[random.ARMS])
@@ -138,18 +128,9 @@ def end_block(
 
 
 @kernel.helper
-def record(
-    lane: FloatArray,
-    stop: int,
-    rows: FloatArray,
-    checkpoints: NDArray[np.int64],
-    sums: FloatArray,
-    owed: FloatArray,
-    gaps: FloatArray,
-    losses: FloatArray,
-    pseudo: FloatArray,
-) -> None:
+def record(lane: FloatArray, stop: int, tables: Tables, losses: FloatArray, pseudo: FloatArray) -> None:
     """Write a run's cumulative loss and gap at the checkpoints of its block up to round `stop`."""
+    rows, checkpoints, sums, owed, gaps = tables
     delay = owed.shape[1] - 1
     start, arm, before = int(lane[START]), int(lane[ARM]), int(lane[BEFORE])
     k = int(lane[CHECKPOINT])
@@ -199,6 +180,7 @@ def simulate_blocks(load: Workload, player: Any) -> Outcome:
     owed = prepare_owed(load.losses, load.checkpoints, load.threads)
     # A: all that has been charged up to the checkpoints.
     sums = rows[load.checkpoints, :, 0] - owed[:, -1]
+    tables = Tables(rows, load.checkpoints, sums, owed, load.gaps)
     begin, advance = kernel.compiled(begin_blocks, player), kernel.compiled(advance_blocks, player)
     losses = np.zeros((load.runs, len(load.checkpoints)))
     pseudo = np.zeros_like(losses)
@@ -214,17 +196,16 @@ def simulate_blocks(load: Workload, player: Any) -> Outcome:
         part = slice(first, first + count)
         states = np.zeros((count, size))
         words = random.streams(load.seed, load.first_run + first, count)
-        begin(player, n_arms, horizon, load.checkpoints, load.trace, states, words, lanes[part])
+        runs = Runs(states, words, lanes[part], losses[part], pseudo[part], trace[part], watched[part])
+        # For a trace the first checkpoint is 0, so that every block is recorded.
+        begin(player, n_arms, horizon, 0.0 if load.trace else float(load.checkpoints[0]), runs)
         tile = max(1, MOST_TILE_WORK * shortest // (count * n_arms))
         if count >= 8:
             # Many runs share a tile that fits in the cache; D and W of a round take 16 bytes per arm.
             tile = min(tile, max(16, TILE_BYTES // (16 * n_arms)))
         for done in range(0, horizon, tile):
             until = min(done + tile, horizon)
-            advance(
-                *(player, n_arms, horizon, until, rows, load.checkpoints, sums, owed, load.gaps, states, words),
-                *(lanes[part], losses[part], pseudo[part], trace[part], watch, watched[part]),
-            )
+            advance(player, n_arms, horizon, until, tables, runs, watch)
             advanced(count * (until - done))
         if kept is not None:
             kept[part] = states

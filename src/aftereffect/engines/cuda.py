@@ -33,7 +33,7 @@ from aftereffect.core import jit, kernel, random
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import FloatState, WordState
-from aftereffect.engines.blocks import DUE, LANE, PLACE, UPDATES, begin_run, end_block, record
+from aftereffect.engines.blocks import DUE, LANE, PLACE, UPDATES, Tables, begin_run, end_block, record
 from aftereffect.engines.prefix_sums import accumulate, fill_rows, prepare_owed
 from aftereffect.engines.workload import Outcome, Workload
 from aftereffect.losses.protocol import Losses
@@ -57,7 +57,7 @@ SPARE = 256 << 20
 MOST = 1e300
 
 # What `fill_tables` returned, with the player's d and the checkpoints.
-_tables: "weakref.WeakKeyDictionary[Losses, tuple[Any, tuple[Any, ...], FloatArray]]" = weakref.WeakKeyDictionary()
+_tables: "weakref.WeakKeyDictionary[Losses, tuple[Any, Tables, FloatArray]]" = weakref.WeakKeyDictionary()
 # A kernel is compiled when it is first launched: by one thread at a time.
 _lock = threading.Lock()
 # To free memory is to wait for all that runs on the GPU: let numba do so seldom. A few runs are no reason to warn.
@@ -89,7 +89,7 @@ def simulate_cuda(load: Workload, player: Any) -> Outcome:
     tables, sums = fill_tables(load, window, tile, scratch, stream)
     function, threads = play_function(n_arms, size, window == 0)
     play = compiled(function, player, max_registers=REGISTERS)
-    world = on_gpu(player, stream), losses.horizon, *tables
+    world = on_gpu(player, stream), losses.horizon, tables
     stream.synchronize()
     outcome = Outcome(
         np.empty((load.runs, points)),
@@ -166,7 +166,7 @@ def compiled(function: Any, params: Any, **options: Any) -> Any:
 
 def fill_tables(
     load: Workload, window: int, tile: int, scratch: tuple[int, int], stream: Any
-) -> tuple[tuple[Any, ...], FloatArray]:
+) -> tuple[Tables, FloatArray]:
     """Return the arrays on the GPU that all runs look up, and A, the sums up to the checkpoints, also on the CPU.
 
     They are D and W as rows[t, arm, 0 or 1], the checkpoints, A, O and the gaps, and are kept with the losses. Rounds
@@ -192,7 +192,8 @@ def fill_tables(
     sums = paid.copy_to_host(stream=stream)
     stream.synchronize()
     sums -= owed[:, -1]
-    _tables[losses] = key, (rows, checkpoints, *on_gpu((sums, owed), stream), gaps), sums
+    sums_there, owed_there = on_gpu((sums, owed), stream)
+    _tables[losses] = key, Tables(rows, checkpoints, sums_there, owed_there, gaps), sums
     return _tables[losses][1:]
 
 
@@ -308,18 +309,7 @@ def play_function(n_arms: int, size: int, strided: bool) -> tuple[Any, int]:
     shared = own * threads <= SHARED
 
     def play(
-        player: Any,
-        horizon: int,
-        rows: Any,
-        checkpoints: Any,
-        sums: Any,
-        owed: Any,
-        gaps: Any,
-        words: Any,
-        updates: Any,
-        losses: Any,
-        pseudo: Any,
-        states: Any,
+        player: Any, horizon: int, tables: Tables, words: Any, updates: Any, losses: Any, pseudo: Any, states: Any
     ) -> None:
         run = cuda.grid(1)
         if shared and strided:
@@ -343,7 +333,7 @@ def play_function(n_arms: int, size: int, strided: bool) -> tuple[Any, int]:
             for i in range(4):
                 own[stream, i] = words[run, stream, i]
         quiet = kernel.block_quiet(player)
-        begin_run(player, n_arms, checkpoints[0], state, own, lane)
+        begin_run(player, n_arms, tables.checkpoints[0], state, own, lane)
         known = at = 0
         while True:
             if at == known:
@@ -353,10 +343,10 @@ def play_function(n_arms: int, size: int, strided: bool) -> tuple[Any, int]:
             lasts = known == 0 or ends[at] > horizon
             stop = horizon if lasts else ends[at]
             if lane[DUE] <= stop:
-                record(lane, stop, rows, checkpoints, sums, owed, gaps, losses[run], pseudo[run])
+                record(lane, stop, tables, losses[run], pseudo[run])
             if lasts:
                 break
-            end_block(player, n_arms, stop, lengths[at], rows, gaps, state, own, lane)
+            end_block(player, n_arms, stop, lengths[at], tables, state, own, lane)
             at += 1
         updates[run] = int(lane[UPDATES])
         for i in range(states.shape[1] if states.shape[0] > 0 else 0):
