@@ -1,5 +1,6 @@
 """A player that follows an adviser: its steps against plain Python, engines, saved states, units, and bad advisers."""
 
+import itertools
 import json
 import math
 import time
@@ -8,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from tests.theory.adaptive_reference import distribution
+from tests.theory.enumeration import random_components
 from tests.theory.test_advice import Advice, added, potential
 
 import aftereffect as ae
 from aftereffect.bandits import advice as steps
 from aftereffect.core import kernel
 from aftereffect.players.wrapper.advised import AdvisedWrapper
+from aftereffect.players.wrapper.coins import DrawnCoins, GivenCoins
 
 TINY = 1e-9
 
@@ -75,6 +78,168 @@ def test_steps_are_those_of_the_page(K: int, drift: float) -> None:
     twin: Any = ae.restore(bandit.state())
     expected = potential(whole, rate) - potential(own, rate) - known.Z
     assert twin.run(steps.withdrawn, memory) == pytest.approx(expected, abs=1e-7)
+
+
+class Wild(ae.advisers.Adviser):
+    """Advises at random."""
+
+    def __init__(self, seed: int, n_arms: int) -> None:
+        self.rng, self.n_arms = np.random.default_rng(seed), n_arms
+
+    def advise(self) -> Any:
+        return None if self.rng.random() < 0.1 else self.rng.dirichlet(np.full(self.n_arms, 0.2)) + 1e-9
+
+
+class Observed(AdvisedWrapper):
+    """Keeps L̂ before and after corrections are inserted."""
+
+    __slots__ = ("inserted",)
+
+    @property
+    def own(self) -> Any:
+        bandit: Any = self.bandit
+        return np.array(bandit.estimated_losses) - self._memory[: self.n_arms]
+
+    def _insert(self) -> None:
+        before = self.own
+        super()._insert()
+        self.inserted = before, self.own
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_inequality_of_every_run_holds_for_the_player_with_prior_and_corrections(seed: int) -> None:
+    """Σ⟨ẑ, q − e_u⟩ of the corrected estimates, each at the distribution of its own block, against the certificate."""
+    rng = np.random.default_rng(seed)
+    K, d, h = 2 + seed % 3, seed % 2, 2.0 * (math.sqrt(2 + seed % 3) - 1.0)
+    base = ae.MatchedTsallis(K, first_rate=0.3, prior=None if seed % 2 else (2.0 * rng.random(K)).tolist())
+    given: dict[str, Any] = {"max_delay": d, "coins": 0.7 / (d + 1), "budget": ((0.0, 0.5, 8.0)[seed % 3], 0.5)}
+    player: Any = Observed(base, adviser=Wild(seed, K), floor=0.0, seed=seed, **given)
+    player.ask()
+    gap, totals, inserted, least = -player.own, list[float](), 0, math.inf
+    block: Any = None
+    for _ in range(400):
+        arm = player.ask()
+        if player.block_start == len(totals) + 1:
+            q = np.array(player.probabilities)
+        before, player.inserted = player.own, None
+        totals.append(float(rng.random()))
+        if player.tell(totals[-1]).update:
+            after, last = (player.own, None) if player.inserted is None else player.inserted
+            gap = gap + (after - before) @ q - (after - before)
+            if last is not None:
+                gap = gap + (last - after) @ block[-1] - (last - after)
+                inserted += 1
+            bandit = player.bandit
+            run = h * bandit.first_rate + bandit.cost + bandit.penalty + bandit.prior_price
+            least = min(least, run + (player.corrections or 0.0) + player.advice_prices[0] - gap.max())
+            fed = player.coins.gap - d
+            block = arm, float(q[arm]), fed, sum(totals[-fed:]), q
+        elif block is not None and rng.random() < 0.2:
+            a, chance, fed, was, at = block
+            now = float(np.clip(was + rng.normal(), 0.0, fed))
+            player.correct(arm=a, probability=chance, measured=fed, was=was, now=now)
+            block = a, chance, fed, now, at
+    assert inserted > 5
+    assert -TINY <= least < 5.0
+
+
+class Drawn(Exception):
+    """An arm beyond those that are given is to be drawn."""
+
+
+class Scripted(DrawnCoins):
+    """Coins of a bias, given in advance for the rounds after an opening."""
+
+    __slots__ = ("sequence",)
+
+    def __init__(self, bias: float, quiet: int, opening: int, coins: Any) -> None:
+        super().__init__(bias, quiet, np.zeros(4, np.uint64))
+        self.sequence = GivenCoins([*[0] * (opening - 1), *[1] * (opening > 0), *coins], quiet)
+        for t in range(1, opening + 1):
+            self.sequence.read(t)
+
+    def read(self, t: int) -> bool:
+        return self.sequence.read(t)
+
+    gap = property(lambda self: self.sequence.gap)
+
+    def since(self, t: int) -> int:
+        return self.sequence.since(t)
+
+
+class Heard(ae.advisers.Adviser):
+    """Advises wildly by all that the units report; plays arm 1 in openings."""
+
+    plays_opening = True
+
+    def play(self, stream: Any) -> Any:
+        return [1] * self.setting.n_units
+
+    def begin(self, setting: Any) -> None:
+        self.setting, self.x = setting, 0.0
+
+    def hear(self, arms: Any, totals: Any) -> None:
+        for arm, total in zip(arms, totals, strict=True):
+            self.x = math.sin(100.0 * self.x + 37.0 * total + arm + 1.0)
+
+    def advise(self) -> Any:
+        p = 0.5 + 0.49 * math.sin(37.0 * self.x)
+        return None if self.x > 0.8 else (p, 1.0 - p)
+
+
+@pytest.mark.parametrize("opening", [0, 1])
+@pytest.mark.parametrize(("d", "T", "beta"), [(0, 4, 0.5), (1, 5, 0.4)])
+def test_panels_over_all_coins_and_arms(
+    d: int, T: int, beta: float, opening: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """(9) of adaptive.md for two units with losses of their own, and the mean certificate above the mean regret."""
+    parts = np.array([random_components(np.random.default_rng(u), T, d, 2) for u in range(2)])
+    parts[..., 0] *= 0.3
+    # rho[u, t, i]: the total if arm i was played throughout.
+    rho = sum(np.pad(parts[:, : T - s, s], ((0, 0), (s, 0), (0, 0))) for s in range(d + 1))
+    chance = certified = 0.0
+    regret, stale, fresh = np.zeros((3, 2))
+
+    def explore(coins: Any, arms: list[int]) -> None:
+        nonlocal chance, certified, regret, stale, fresh
+        left, here = list(arms), math.prod(beta if coin else 1.0 - beta for coin in coins)
+
+        def draw(bandit: Any, stream: Any) -> int:
+            nonlocal here
+            if not left:
+                raise Drawn
+            here *= bandit.probabilities[left[0]]
+            return left.pop(0)
+
+        monkeypatch.setattr("aftereffect.players.wrapper.wrapper.draw_arm", draw)
+        given: dict[str, Any] = {"max_delay": d, "coins": beta, "budget": (0.5, 0.5), "opening": opening}
+        panel = ae.Panel(AdvisedWrapper(ae.MatchedTsallis(2), adviser=Heard(), seed=1, **given), n_units=2)
+        panel.player.coins = Scripted(beta, d, opening, coins)
+        played: list[list[int]] = []
+        try:
+            for t in range(T):
+                played.append(panel.ask())
+                panel.tell([sum(parts[u, t - s, s, played[t - s][u]] for s in range(min(t, d) + 1)) for u in range(2)])
+        except Drawn:
+            for arm in range(2):
+                explore(coins, [*arms, arm])
+            return
+        chance += here
+        certified += here * panel.certificate().value
+        flips = [0] * opening + list(coins)
+        for t in range(T):
+            for u in range(2):
+                whole = sum(parts[u, t - s, s, played[t - s][u]] for s in range(min(t, d) + 1))
+                regret += here * (whole - rho[u, t])
+                if t >= opening + d:
+                    stale += here * (1.0 - beta) ** d * (rho[u, t, played[t - d][u]] - rho[u, t])
+                    fresh += here * (not any(flips[t - d : t])) * (rho[u, t, played[t][u]] - rho[u, t])
+
+    for coins in itertools.product((0, 1), repeat=T - opening):
+        explore(coins, [])
+    assert chance == pytest.approx(1.0)
+    assert stale == pytest.approx(fresh, abs=TINY)
+    assert regret.max() <= certified + TINY
 
 
 def advisers(K: int) -> dict[str, Any]:
