@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aftereffect.core.errors import InvalidArgument, MissingExtra
+from aftereffect.core.errors import InvalidArgument, InvalidTotal, MissingExtra
 
 FloatArray = NDArray[np.float64]
 P = ParamSpec("P")
@@ -75,6 +75,15 @@ def real(
     if below is not None and number >= below:
         raise InvalidArgument(f"{name} must be less than {below:g}, but got {number!r}")
     return number
+
+
+def total(value: Any, *, low: float | None = None, high: float | None = None) -> float:
+    """Return a reported total as a finite float in [low, high], or raise `InvalidTotal`."""
+    try:
+        return real("total", value, low=low, high=high)
+    except InvalidArgument as error:
+        hint = "; a missing total is None" if isinstance(value, float) and value != value else ""
+        raise InvalidTotal(f"{error}{hint}") from None
 
 
 def choice(name: str, value: Any, options: Collection[str]) -> str:

@@ -161,13 +161,7 @@ def checked_params(
 
 def checked_total(total: Any) -> float:
     """Return a total as a float; NaN if it is None: missing."""
-    if total is None:
-        return math.nan
-    try:
-        return checks.real("total", total, low=-LARGEST, high=LARGEST)
-    except InvalidArgument as error:
-        hint = "; a missing total is None" if isinstance(total, float) and total != total else ""
-        raise InvalidTotal(f"{error}{hint}") from None
+    return math.nan if total is None else checks.total(total, low=-LARGEST, high=LARGEST)
 
 
 def judged(params: LagParams, n_arms: int, state: FloatState, work: FloatState) -> float:

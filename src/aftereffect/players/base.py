@@ -284,7 +284,7 @@ class KernelPlayer(_InKernelForm):
 
     def _tell_one(self, arm: int, total: float | None) -> tuple[int, float | None]:
         """Tell the kernel the total of a unit; return whether it learned, and the loss fed."""
-        value = math.nan if total is None else limits.checked_total(total)
+        value = math.nan if total is None else checks.total(total)
         told = self._tell(self._params, self.n_arms, self._numbers, self._streams, arm, value, self._round)
         if told < 0:
             raise InvalidTotal(f"{self.refusal()}, but got {value!r}")

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, TypedDict, TypeVar, get_args
 
-from aftereffect.core import checks, effects, kernel
-from aftereffect.core.errors import InvalidArgument, InvalidTotal
+from aftereffect.core import effects, kernel
 from aftereffect.core.kernel import FED, FloatState, WordState, helper
 
 OUT_OF_RANGE = ("raise", "void", "clip")
@@ -103,15 +102,6 @@ def tell_total(params: Any, n_arms: int, state: FloatState, rng: WordState, arm:
     if used == REFUSED:
         return -1
     return kernel.player_tell(params, n_arms, state, rng, arm, used)
-
-
-def checked_total(total: Any) -> float:
-    """Return a reported total as a finite float, or raise `InvalidTotal`."""
-    try:
-        return checks.real("total", total)
-    except InvalidArgument as error:
-        hint = "; a missing total is None" if isinstance(total, float) and total != total else ""
-        raise InvalidTotal(f"{error}{hint}") from None
 
 
 def total_rule(span: effects.Effects, parts: int | None, t: int) -> str:

@@ -15,7 +15,7 @@ from aftereffect.core.errors import InvalidTotal
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players.base import OWNERS, BanditPlayer, draw_arm, feed
 from aftereffect.players.kernels import BLOCK, DRAW, block_ask, block_begin, block_size, block_update
-from aftereffect.players.limits import REFUSED, Common, Limits, admitted, checked_total, limits_of, total_rule
+from aftereffect.players.limits import REFUSED, Common, Limits, admitted, limits_of, total_rule
 from aftereffect.players.protocol import Round
 
 
@@ -85,7 +85,7 @@ class Naive(BanditPlayer):
         """Report the total of the round, None if it is missing, and end the round."""
         if extra or not self._open:
             raise self._tell_error(extra)
-        given = math.nan if total is None else checked_total(total)
+        given = math.nan if total is None else checks.total(total)
         value = admitted(self._limits, self._round, given)
         if value == REFUSED:
             parts = None if self.max_delay is None else self.max_delay + 1

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from aftereffect.core import checks, effects
 from aftereffect.core.errors import InvalidState, InvalidTotal
-from aftereffect.players.limits import checked_total, total_rule
+from aftereffect.players.limits import total_rule
 
 
 class Counts(NamedTuple):
@@ -58,7 +58,7 @@ class CleanWindow:
             return total, counts
         if total is None:
             return None, counts._replace(missing=counts.missing + 1)
-        value = checked_total(total)
+        value = checks.total(total)
         if self._least <= value <= self._most:
             return value, counts
         if self.out_of_range == "raise":
@@ -101,7 +101,7 @@ class CleanWindow:
 
     def change(self, measured: int, was: float, now: float) -> tuple[float, Counts]:
         """Return by how much the loss of a block changes if the sum of its totals does, and the new counts."""
-        was, now = checked_total(was), checked_total(now)
+        was, now = checks.total(was), checks.total(now)
         least, most = effects.stretch_bounds(self._span, self._max_delay, measured)
         counts = self.counts
         for name, whole in (("was", was), ("now", now)):
