@@ -82,7 +82,7 @@ REFUSED = math.inf
 
 
 @helper
-def admitted(limits: Limits, t: float, total: float) -> float:
+def usable_total(limits: Limits, t: float, total: float) -> float:
     """Return the total of round t as it will be used: NaN if it is missing or void, REFUSED if an error is due."""
     least, most = limits.least, limits.most
     if limits.growing:
@@ -98,7 +98,7 @@ def admitted(limits: Limits, t: float, total: float) -> float:
 def tell_total(params: Any, n_arms: int, state: FloatState, rng: WordState, arm: int, total: float, t: int) -> int:
     """Clear the fed loss, and tell a player the total of round t as it will be used; a negative number if refused."""
     state[FED] = math.nan
-    used = admitted(params.limits, t, total)
+    used = usable_total(params.limits, t, total)
     if used == REFUSED:
         return -1
     return kernel.player_tell(params, n_arms, state, rng, arm, used)

@@ -149,6 +149,13 @@ def _sizes(n_arms: int, max_delay: int, horizon: int, direction: str) -> tuple[i
     return sizes(n_arms, max_delay, horizon)
 
 
+def _expected(d: int, T: int, beta: float) -> tuple[float, float, float, float]:
+    """Return the first term, (2d+1)/((d+1)p), (3d/2)·p(T−2d−1), and the second times the mean number of updates."""
+    boundary, per_moved, per_regret = sharp_terms(d, T, beta)
+    p = update_rate(d, beta)
+    return boundary, per_regret, per_moved * p * (T - 2 * d - 1), per_regret * p * (T - 2 * d)
+
+
 def tsallis_wrapper_bound(
     n_arms: int,
     max_delay: int,
@@ -167,13 +174,12 @@ def tsallis_wrapper_bound(
     160.0
     """
     K, d, T = _sizes(n_arms, max_delay, horizon, direction)
-    boundary, per_moved, per_regret = sharp_terms(d, T, update_probability)
+    boundary, per_regret, moves, fed = _expected(d, T, update_probability)
     eta = checks.real("learning_rate", learning_rate, low=0.0)
     if eta == 0.0 or math.isinf(per_regret):
         return math.inf
-    p, C = update_rate(d, update_probability), price_factor(K)
-    moves = per_moved * p * (T - 2 * d - 1)
-    price = per_regret * p * (T - 2 * d) * C / eta
+    C = price_factor(K)
+    price = fed * C / eta
     if direction == "minimize":
         price = min(price, T * C / eta + moves / eta**2)
     return boundary + per_regret * 2.0 * eta * (math.sqrt(K) - 1.0) + moves * tsallis_stability_sharp(eta) + price
@@ -196,21 +202,16 @@ def exp3_wrapper_bound(
     26.931472
     """
     K, d, T = _sizes(n_arms, max_delay, horizon, direction)
-    boundary, _, per_regret = sharp_terms(d, T, update_probability)
+    boundary, per_regret, moves, fed = _expected(d, T, update_probability)
     eta = checks.real("learning_rate", learning_rate, low=0.0)
     if eta == 0.0 or math.isinf(per_regret):
         return math.inf
-    return boundary + per_regret * math.log(K) / eta + eta * _exp3_slope(K, d, T, update_probability, direction)
+    return boundary + per_regret * math.log(K) / eta + eta * _exp3_slope(K, T, moves, fed, direction)
 
 
-def _exp3_slope(K: int, d: int, T: int, beta: float, direction: str) -> float:
-    """Return the coefficient of η in the bound on the wrapper around Exp3."""
-    _, per_moved, per_regret = sharp_terms(d, T, beta)
-    p = update_rate(d, beta)
-    fed = per_regret * p * (T - 2 * d)
-    if direction == "minimize":
-        fed = min(fed, float(T))
-    return per_moved * p * (T - 2 * d - 1) * (1.0 - 1.0 / K) + K * fed / 2.0
+def _exp3_slope(K: int, T: int, moves: float, fed: float, direction: str) -> float:
+    """Return the coefficient of η in the bound on the wrapper around Exp3; moves, fed: as `_expected` returns them."""
+    return moves * (1.0 - 1.0 / K) + K * (min(fed, float(T)) if direction == "minimize" else fed) / 2.0
 
 
 def tsallis_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: str = "minimize") -> Tuning:
@@ -228,12 +229,11 @@ def tsallis_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: s
     beta = paper.best_update_probability(d)
     if paper.most_updates(d, T) == 0:
         return Tuning(beta, 0.0, float(T))
-    _, per_moved, per_regret = sharp_terms(d, T, beta)
-    p, C = update_rate(d, beta), price_factor(K)
-    moves = per_moved * p * (T - 2 * d - 1)
+    _, per_regret, moves, fed = _expected(d, T, beta)
+    C = price_factor(K)
     A = 2.0 * per_regret * (math.sqrt(K) - 1.0)
     drift = moves * tsallis_stability_sharp(1.0)
-    rates = [math.sqrt((per_regret * p * (T - 2 * d) * C + drift) / A)]
+    rates = [math.sqrt((fed * C + drift) / A)]
     if direction == "minimize":
         rates.append(_cubic_root((T * C + drift) / A, 2.0 * moves / A))
     bound, eta = min((tsallis_wrapper_bound(K, d, T, beta, rate, direction), rate) for rate in rates)
@@ -260,8 +260,8 @@ def exp3_tuning_sharp(n_arms: int, max_delay: int, horizon: int, direction: str 
     beta = paper.best_update_probability(d)
     if paper.most_updates(d, T) == 0:
         return Tuning(beta, math.sqrt(2.0 * math.log(K) / (K * T)), float(T))
-    per_regret = sharp_terms(d, T, beta).per_regret
-    eta = math.sqrt(per_regret * math.log(K) / _exp3_slope(K, d, T, beta, direction))
+    _, per_regret, moves, fed = _expected(d, T, beta)
+    eta = math.sqrt(per_regret * math.log(K) / _exp3_slope(K, T, moves, fed, direction))
     return Tuning(beta, eta, min(exp3_wrapper_bound(K, d, T, beta, eta, direction), float(T)))
 
 

@@ -15,7 +15,7 @@ from aftereffect.core.errors import InvalidTotal
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players.base import OWNERS, BanditPlayer, draw_arm, feed
 from aftereffect.players.kernels import BLOCK, DRAW, block_ask, block_begin, block_size, block_update
-from aftereffect.players.limits import REFUSED, Common, Limits, admitted, limits_of, total_rule
+from aftereffect.players.limits import REFUSED, Common, Limits, limits_of, total_rule, usable_total
 from aftereffect.players.protocol import Round
 
 
@@ -86,7 +86,7 @@ class Naive(BanditPlayer):
         if extra or not self._open:
             raise self._tell_error(extra)
         given = math.nan if total is None else checks.total(total)
-        value = admitted(self._limits, self._round, given)
+        value = usable_total(self._limits, self._round, given)
         if value == REFUSED:
             parts = None if self.max_delay is None else self.max_delay + 1
             raise InvalidTotal(f"{total_rule(self.effects, parts, self._round)}, but got {given!r}")
