@@ -41,7 +41,7 @@ def default_player(
     max_delay: d, how many rounds after its own an action's effect can still arrive.
     prior: what is known about the arms; the player begins with these estimates.
     adviser: whose advice to follow within a budget: "lags", a model of every total, or an object with the methods of
-        `aftereffect.advisers.Adviser`; None for none. Whatever it says, the bound is at most 1.5 times that without
+        `aftereffect.advisers.Adviser`; by default none. Whatever it says, the bound is at most 1.5 times that without
         advice, plus 8 times `factor`. "lags" also plays the first rounds itself, as many as 8 times `factor` (see
         `AdvisedWrapper`), which adds as much again.
 
