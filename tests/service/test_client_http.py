@@ -154,8 +154,11 @@ def test_patience_ends() -> None:
 @pytest.mark.parametrize("total", [float("nan"), float("inf"), -float("inf")])
 def test_what_json_cannot_say_is_not_sent(total: float) -> None:
     script = Script()
-    with pytest.raises(InvalidArgument, match="JSON with finite numbers only"):
+    with pytest.raises(Refused, match="total must be a finite number, but got") as caught:
         script.client().tell("x", 1, total)
+    assert (caught.value.code, caught.value.field) == ("invalid", "total")
+    with pytest.raises(Refused, match="must be JSON with finite numbers only"):
+        script.client().bulk_tell([{"experiment": "x", "round": 1, "total": total}])
     assert script.asked == []
 
 

@@ -96,10 +96,13 @@ class Client(Service):
                 timeout=PATIENCE if operation.pool == "long_reads" else httpx.USE_CLIENT_DEFAULT,
             )
         except httpx.InvalidURL as error:
-            raise InvalidArgument(f"a request must fit into an address, but {error}: {shown(dict(path))}") from None
+            detail = f"a request must fit into an address, but {error}: {shown(dict(path))}"
+            raise Refused("invalid", detail) from None
         except (ValueError, TypeError):
+            # If a rule of the operation says which argument it is, it is refused as without a server.
+            operation.read(body)
             rule = "a request must be JSON with finite numbers only, and without lone surrogates"
-            raise InvalidArgument(f"{rule}, but got {shown(dict(path) if body is None else body)}") from None
+            raise Refused("invalid", f"{rule}, but got {shown(body or dict(query))}") from None
         answer = self._send(request)
         if operation.reply is bytes or not answer.content:
             return answer.content

@@ -86,13 +86,6 @@ class Auth:
         if not sender or (sender != host and host_name(sender) not in self._further):
             raise Refused("forbidden", "a write must come from the service's own pages, but Origin is another site")
 
-    def scopes(self, token: str | None) -> frozenset[str]:
-        """Return the scopes of a token, or all scopes if no token is required. May query the store."""
-        if not self.required:
-            return frozenset(SCOPES)
-        found = None if token is None else self.store.scopes_of(token)
-        return frozenset() if found is None else included(found)
-
 
 class Scope(SecurityBase):
     """A FastAPI dependency that returns the store if the request has a token with this scope, or none is required."""
@@ -122,6 +115,9 @@ class Scope(SecurityBase):
 
 
 def scopes_of_request(request: HTTPConnection) -> frozenset[str]:
-    """Return the scopes of a request: those of its token, or all scopes if no token is required."""
+    """Return the scopes of a request: those of its token, or all if no token is required. May query the store."""
     auth: Auth = request.app.state.auth
-    return auth.scopes(token_of(dict(request.scope["headers"])))
+    if not auth.required:
+        return frozenset(SCOPES)
+    token = token_of(dict(request.scope["headers"]))
+    return included((token and auth.store.scopes_of(token)) or frozenset())

@@ -35,12 +35,7 @@ OWN_FILES = 100
 _log = logging.getLogger(__name__)
 
 
-def announce(address: str) -> None:
-    """Print the address of the service and flush, so that it also appears at once in a file."""
-    print(f"Aftereffect is at {address}", flush=True)
-
-
-def serve(config: Config, ready: Callable[[str], None] = announce) -> None:
+def serve(config: Config, ready: Callable[[str], None]) -> None:
     """Serve until stopped. ready: called once with the address when the service starts.
 
     Refuses to listen on an address other than loopback with access="off", or with no valid token in the store (the

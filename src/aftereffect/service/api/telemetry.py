@@ -80,9 +80,7 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        facts = getattr(record, "facts", None)
-        if isinstance(facts, dict):
-            line.update(facts)
+        line |= getattr(record, "facts", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=True, default=str)

@@ -27,7 +27,6 @@ def serve(
     form: Form = Format.TABLE,
 ) -> None:
     """Run the server: REST API, dashboard, metrics. Tokens are required except on loopback. Ctrl-C stops it."""
-    from aftereffect.service.api.server import announce
     from aftereffect.service.api.server import serve as run
     from aftereffect.service.config import Config
     from aftereffect.service.demo import ensure
@@ -39,11 +38,11 @@ def serve(
     if demo:
         with Store.open(config.store) as made:
             ensure(made)
-    run(config, ready=announce if form is Format.TABLE else _announce_as_json)
 
+    def announce(address: str) -> None:
+        typer.echo(json.dumps({"address": address}) if form is Format.JSON else f"Aftereffect is at {address}")
 
-def _announce_as_json(address: str) -> None:
-    typer.echo(json.dumps({"address": address}))
+    run(config, announce)
 
 
 @token.command()
