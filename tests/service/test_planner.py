@@ -44,18 +44,19 @@ def test_lengths_are_said_in_words_that_read_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "rounds"),
+    ("window", "round_length", "rounds"),
     [
-        ({"window": "7 days"}, 7),
-        ({"window": "7 days", "round_length": 7}, 1),
-        ({"window": "8 days", "round_length": 7}, 2),
-        ({"window": "9 weeks", "round_length": "1 week"}, 9),
-        ({"window": "1 day", "round_length": "1 hour"}, 24),
-        ({"window": 0.3, "round_length": 0.1}, 3),
+        ("7 days", None, 7),
+        ("7 days", 7, 1),
+        ("8 days", 7, 2),
+        ("9 weeks", "1 week", 9),
+        ("1 day", "1 hour", 24),
+        (0.3, 0.1, 3),
     ],
 )
-def test_rounds_of_a_carry_over(arguments: dict, rounds: int) -> None:
-    assert planned({"n_arms": 2, "carry_over": arguments}).max_delay == rounds
+def test_rounds_of_a_carry_over(window: str | float, round_length: str | float | None, rounds: int) -> None:
+    question = {"n_arms": 2, "carry_over": {"window": window}, "round_length": round_length}
+    assert planned(question).max_delay == rounds
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_a_half_life_has_the_rounds_of_the_best_guarantee(question: dict) -> Non
 
 def test_a_half_life_that_is_far_too_long_is_refused() -> None:
     with pytest.raises(Refused, match="max_delay must be at most 10000, but got"):
-        planned({"arms": 2, "carry_over": {"half_life": "100 years", "round_length": "1 minute"}})
+        planned({"arms": 2, "carry_over": {"half_life": "100 years"}, "round_length": "1 minute"})
     with pytest.raises(Refused, match="horizon must be at least 1"):
         planned({"arms": 2, "carry_over": {"half_life": 2}, "horizon": 0})
     with pytest.raises(Refused, match="low must be less than high"):

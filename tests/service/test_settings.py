@@ -77,15 +77,15 @@ def test_null_stands_for_the_default() -> None:
         ),
         (
             {"max_delay": None, "carry_over": 7},
-            "carry_over must be a mapping with keys among 'window', 'half_life', 'round_length', but got 7",
+            "carry_over must be a mapping with keys among 'window', 'half_life', but got 7",
         ),
         ({"max_delay": None, "carry_over": {}}, "carry_over must have exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": 7, "half_life": 2}}, "exactly one of window and half_life"),
         ({"max_delay": None, "carry_over": {"window": "long"}}, "window must be a number of days or words like"),
         ({"max_delay": None, "carry_over": {"days": 7}}, "carry_over must have no other keys than"),
         (
-            {"max_delay": None, "round_length": 2, "carry_over": {"window": 7, "round_length": 1}},
-            "round_length must be the same in carry_over, but got 2 and 1",
+            {"max_delay": None, "carry_over": {"window": 7, "round_length": 1}},
+            "carry_over must have no other keys than 'window', 'half_life', but got 'round_length'",
         ),
         ({"high": 1e101}, "high - low must be at most 1e+100, but got 1e+101"),
         ({"low": -9e99, "high": 9e99}, "high - low must be at most 1e+100, but got 1.8e+100"),
@@ -129,8 +129,10 @@ def test_units_by_number_and_by_name() -> None:
 
 
 def test_carry_over_in_words_gives_rounds_and_keeps_the_words() -> None:
-    words = {"window": "2 weeks", "round_length": "1 week"}
-    settings = checked_settings({"name": "x", "arms": ["a", "b"], "high": 1.0, "carry_over": words})
+    words = {"window": "2 weeks"}
+    settings = checked_settings(
+        {"name": "x", "arms": ["a", "b"], "high": 1.0, "carry_over": words, "round_length": "1 week"}
+    )
     assert (settings.max_delay, settings.round_length, settings.carry_over.given()) == (2, 7.0, words)
 
 

@@ -6,8 +6,7 @@ locked it, the server is used (its address is in a file beside the database); if
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -126,16 +125,12 @@ def _client(address: str, token: str | None) -> Service:
     return Client(address, token, retries=RETRIES, timeout=TIMEOUT)
 
 
-@contextmanager
-def open_service(store: str, *, create: bool = False) -> Iterator[Service]:
-    """Open the service of a store and close it afterwards; the token for a server is read from AFTEREFFECT_TOKEN.
+def open_service(store: str, *, create: bool = False) -> Service:
+    """Open the service of a store; the token for a server is read from AFTEREFFECT_TOKEN.
 
     create: create a SQLite file if it does not exist.
     """
     token = os.environ.get("AFTEREFFECT_TOKEN") or None
     if is_server(store):
-        service = _client(store, token)
-    else:
-        service = open_local(database(store) if create else existing(store), token)
-    with service:
-        yield service
+        return _client(store, token)
+    return open_local(database(store) if create else existing(store), token)

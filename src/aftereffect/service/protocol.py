@@ -110,9 +110,9 @@ class Service(ABC):
         """
         if webhook is None:
             self._call(operations.forget_reminder, experiment)
-        else:
-            self._call(operations.remind, experiment, body={"webhook": webhook, "after": after, "before": before})
-        return self.reminder(experiment)
+            return self.reminder(experiment)
+        when = {"webhook": webhook, "after": after, "before": before}
+        return self._call(operations.remind, experiment, body=when)
 
     def ask(self, experiment: str, unit: Unit = None) -> Turn:
         """Return the arm to play in the open round, and why; open the next round if none is open."""

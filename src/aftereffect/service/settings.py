@@ -190,15 +190,13 @@ class Part(BaseModel):
 class CarryOver(Part):
     """How long an effect lasts: a window after which it is over, or a half-life."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"window": "7 days", "round_length": "1 day"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"window": "7 days"}]})
 
     window: Duration | None = None
     """No effect lasts longer than this: "7 days", "2 weeks"."""
     half_life: Duration | None = None
     """Half of an effect has arrived after this long, half of the rest after the same time again: "3 days". The
     carry-over is the one with the best guarantee; effects that arrive later are part of the guarantee."""
-    round_length: Duration | None = None
-    """The same as outside."""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -275,7 +273,7 @@ class Design(BaseModel):
     direction: Literal["maximize", "minimize"] = "maximize"
     """maximize or minimize; by default maximize."""
     carry_over: CarryOver | None = None
-    round_length: float = 1.0
+    round_length: Annotated[float, BeforeValidator(days, json_schema_input_type=Duration)] = 1.0
     """How long a round is: "1 day", "1 week"; by default a day."""
     horizon: int | None = Field(None, strict=True, ge=1, le=LARGEST)
     """Rounds; by default open-ended."""
@@ -298,17 +296,8 @@ class Design(BaseModel):
             return given
         known = {key: value for key, value in given.items() if value is not None}
         player = "advised" if known.keys() & {"max_delay", "carry_over"} else "model"
-        # The validators below compute these two; they run only for fields that are present.
-        return {"round_length": None, "max_delay": None, "player": player, **known}
-
-    @field_validator("round_length", mode="before", json_schema_input_type=Duration)
-    @classmethod
-    def _in_days(cls, value: Any, info: ValidationInfo) -> float:
-        words = info.data.get("carry_over")
-        inner = None if words is None else words.round_length
-        if value is not None and inner is not None and days(value) != days(inner):
-            raise ValueError(f"must be the same in carry_over, but got {shown(value)} and {shown(inner)}")
-        return days(next(length for length in (value, inner, 1.0) if length is not None))
+        # The validator below computes max_delay; it runs only if the field is present.
+        return {"max_delay": None, "player": player, **known}
 
     @field_validator("max_delay", mode="before", json_schema_input_type=Annotated[int, Field(ge=0, le=MOST_DELAY)])
     @classmethod
@@ -534,8 +523,6 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
         raise Refused("invalid", detail, field="warm_start")
     replaced = {"draft", *(["prior"] if "arms" in changes else []), *_replaced(known, changes)}
     kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in replaced}
-    if "round_length" in changes and kept.get("carry_over"):
-        kept["carry_over"] = {key: value for key, value in kept["carry_over"].items() if key != "round_length"}
     name = known["name"].removesuffix(" (corrected)")
     return checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})
 

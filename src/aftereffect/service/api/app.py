@@ -61,12 +61,8 @@ class Middleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
         if scope["type"] != "http":
-            # There are no WebSocket routes.
-            await send({"type": "websocket.close", "code": 1008})
+            await self._app(scope, receive, send)
             return
         started, method, status = time.perf_counter(), scope["method"], 0
         if method == "HEAD":
