@@ -55,7 +55,7 @@ def test_lengths_are_said_in_words_that_read_back() -> None:
     ],
 )
 def test_rounds_of_a_carry_over(window: str | float, round_length: str | float | None, rounds: int) -> None:
-    question = {"n_arms": 2, "carry_over": {"window": window}, "round_length": round_length}
+    question = {"arms": 2, "carry_over": {"window": window}, "round_length": round_length}
     assert planned(question).max_delay == rounds
 
 
@@ -65,13 +65,13 @@ def test_rounds_of_a_carry_over(window: str | float, round_length: str | float |
         {"carry_over": {"half_life": 2}},
         {"carry_over": {"half_life": "2 weeks"}, "round_length": "1 week"},
         {"carry_over": {"half_life": 2}, "direction": "minimize", "horizon": 1_000_000, "low": 2.0, "high": 9.0},
-        {"carry_over": {"half_life": 2}, "low": -5.0, "high": 20.0, "n_arms": 4},
+        {"carry_over": {"half_life": 2}, "low": -5.0, "high": 20.0, "arms": 4},
     ],
 )
 def test_a_half_life_has_the_rounds_of_the_best_guarantee(question: dict) -> None:
-    given = {"n_arms": 3, "direction": "maximize", **question}
-    problem = {key: given[key] for key in ("n_arms", "direction", "low", "high", "horizon") if key in given}
-    chosen = choose_delay(half_life=2, **problem)
+    given = {"arms": 3, "direction": "maximize", **question}
+    problem = {key: given[key] for key in ("direction", "low", "high", "horizon") if key in given}
+    chosen = choose_delay(n_arms=given["arms"], half_life=2, **problem)
     plan = planned(given)
     assert plan.max_delay == chosen.max_delay
     late = 1.0 - chosen.inside[chosen.place]
@@ -191,7 +191,7 @@ def test_the_papers_player_promises_nothing_where_effects_can_be_negative() -> N
 
 def test_a_question_is_answered_by_number_or_by_name() -> None:
     by_name = planned({"arms": ["a", "b"], "max_delay": 2})
-    assert by_name == planned({"n_arms": 2, "max_delay": 2}) == planned({"arms": 2, "max_delay": 2})
+    assert by_name == planned({"arms": 2, "max_delay": 2})
     assert by_name.shortest_block == 3
     assert planned({"arms": 2, "max_delay": 2, "player": "paper", "horizon": 9}).shortest_block == 5
 
@@ -199,10 +199,9 @@ def test_a_question_is_answered_by_number_or_by_name() -> None:
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        ({"n_arms": 1}, "arms must be at least 2, but got 1"),
-        ({"n_arms": None}, "exactly one of arms and n_arms must be given"),
-        ({"arms": 3}, "exactly one of arms and n_arms must be given"),
-        ({"n_arms": None, "arms": 1001}, "arms must be at most 1000, but got 1001"),
+        ({"arms": 1}, "arms must be at least 2, but got 1"),
+        ({"arms": None}, "arms must be given, but it is missing"),
+        ({"arms": 1001}, "arms must be at most 1000, but got 1001"),
         ({"max_delay": -1}, "max_delay must be at least 0"),
         ({"horizon": 0}, "horizon must be at least 1"),
         ({"units": 0}, "units must be at least 1"),
@@ -214,11 +213,11 @@ def test_a_question_is_answered_by_number_or_by_name() -> None:
 )
 def test_bad_questions_are_refused(bad: dict, words: str) -> None:
     with pytest.raises(Refused, match=words):
-        planned({"n_arms": 2, "max_delay": 1} | bad)
+        planned({"arms": 2, "max_delay": 1} | bad)
 
 
 def test_a_plan_begins_with_a_forecast_in_the_units_of_the_totals() -> None:
-    found = planned({"n_arms": 2, "max_delay": 1, "high": 500.0, "horizon": 60, "noise": 20.0}).forecast
+    found = planned({"arms": 2, "max_delay": 1, "high": 500.0, "horizon": 60, "noise": 20.0}).forecast
     assert found is not None
     # The guess of the gap is a tenth of the range: over 60 days the best of two arms brings half of that a day more.
     assert (found.gap, found.noise, found.rounds) == (50.0, 20.0, 60)
@@ -231,7 +230,7 @@ def test_a_plan_begins_with_a_forecast_in_the_units_of_the_totals() -> None:
 
 
 def test_without_a_horizon_the_forecast_is_that_of_a_year_and_speaks_of_weeks() -> None:
-    found = planned({"n_arms": 2, "carry_over": {"half_life": "1 week"}, "round_length": 7}).forecast
+    found = planned({"arms": 2, "carry_over": {"half_life": "1 week"}, "round_length": 7}).forecast
     assert found is not None
     assert found.rounds == 52
     assert "Over 52 weeks" in found.sentences[-3]

@@ -246,7 +246,7 @@ class Service(ABC):
 
     def plan(self, n_arms: int, **question: Any) -> messages.Plan:
         """Return what to expect of settings; nothing is stored."""
-        return self._call(operations.plan, body={**question, "n_arms": n_arms})
+        return self._call(operations.plan, body={**question, "arms": n_arms})
 
     def create_token(self, name: str, scopes: Sequence[str]) -> messages.Token:
         """Create a token; only this answer contains it."""

@@ -425,28 +425,16 @@ class Design(BaseModel):
 
 
 class PlanQuestion(Design):
-    """The design to plan for; arms: their names or their number, which may also be given as n_arms."""
+    """The design to plan for; arms: their names or their number."""
 
-    arms: Annotated[Arms, _count(2, MOST_ARMS), Field(json_schema_extra={"default": None})] = ()
+    arms: Annotated[Arms, _count(2, MOST_ARMS)]
     # A plan does not depend on the unit of the totals.
     high: Number = 1.0
     """The largest effect of one action, over any consecutive rounds."""
-    n_arms: Annotated[int | None, Field(ge=2, le=MOST_ARMS)] = None
-    """The same as arms."""
     gap: Number | None = Field(None, gt=0.0)
     """A guess: how much more an action of the best arm brings than one of the next."""
     noise: Number | None = Field(None, ge=0.0)
     """A guess: the standard deviation of a total if the arm never changes."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_way(cls, given: Any) -> Any:
-        if not isinstance(given, Mapping):
-            return given
-        arms, number = given.get("arms"), given.get("n_arms")
-        if (arms is None) == (number is None):
-            raise ValueError(f"exactly one of arms and n_arms must be given, but got {shown(arms)} and {shown(number)}")
-        return {**given, "arms": number if arms is None else arms, "n_arms": None}
 
 
 def _with_example(schema: dict[str, Any]) -> None:

@@ -29,7 +29,7 @@ def plan(
     """Simulate your settings: whether an experiment is worth while or an A/B test is better. Nothing is stored."""
     from aftereffect.service.experiment.plan import planned
 
-    found = planned({"n_arms": arms, **settings})
+    found = planned({"arms": arms, **settings})
     return Answer(found.data, output.plan(found))
 
 

@@ -48,7 +48,7 @@ def plan(design: Design, found: Rhythm | None = None) -> Plan:
 def planned(question: Mapping[str, Any] | PlanQuestion) -> Plan:
     """Validate a question and return its plan, with all fields set.
 
-    >>> planned({"n_arms": 3, "carry_over": {"window": "7 days"}}).shortest_block
+    >>> planned({"arms": 3, "carry_over": {"window": "7 days"}}).shortest_block
     8
     """
     design = checked(PlanQuestion, question, "a plan")
