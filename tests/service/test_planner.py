@@ -189,6 +189,11 @@ def test_the_papers_player_promises_nothing_where_effects_can_be_negative() -> N
     assert "No guarantee is known for this player" in " ".join(found.sentences)
 
 
+def test_effects_that_outlast_the_horizon_are_not_simulated() -> None:
+    assert planned({"arms": 2, "max_delay": 40, "horizon": 40}).forecast is None
+    assert planned({"arms": 2, "max_delay": 10_000}).forecast is None
+
+
 def test_a_question_is_answered_by_number_or_by_name() -> None:
     by_name = planned({"arms": ["a", "b"], "max_delay": 2})
     assert by_name == planned({"arms": 2, "max_delay": 2})

@@ -66,7 +66,7 @@ def forecast(design: Design, gap: float | None = None, noise: float | None = Non
 
     K, M, guess = len(design.arms), len(design.units), GUESS * (design.span[1] - design.span[0])
     rounds = max(round(YEAR / design.round_length), 2 * K) if design.horizon is None else design.horizon
-    if K > MOST_ARMS or not 2 * K <= rounds <= min(LONGEST, LARGEST // M):
+    if K > MOST_ARMS or not 2 * K <= rounds <= min(LONGEST, LARGEST // M) or design.max_delay >= rounds:
         return None
     half_life = None if design.carry_over is None else design.carry_over.half_life
     found = _simulated(
