@@ -10,7 +10,7 @@ from aftereffect.losses.year import MIDDLE, TIRED
 from aftereffect.studies.instances import GAP
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks
-from aftereffect.studies.report.page import Entry, Page, share
+from aftereffect.studies.report.page import Page, TableEntry, share
 
 CENTRE: dict[str, Any] = {
     "horizon": 365, "n_arms": 4, "n_units": 1, "half_life": 3.0, "curves": "apart", "noise": 0.2, "path": "white",
@@ -142,7 +142,7 @@ def table(page: Page, found: pl.DataFrame) -> None:
     """Add the table of all worlds and players."""
     order = list(means(found))
     order += [who for who in frames.names(found, "who") if who not in order]
-    lines: list[list[Entry]] = []
+    lines: list[list[TableEntry]] = []
     for (place,), here in found.group_by("world", maintain_order=True):
         mine = dict(here.select("who", "share").iter_rows())
         lines.append([str(place), *(share(mine[who]) if who in mine else "–" for who in order)])

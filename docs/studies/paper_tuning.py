@@ -12,7 +12,7 @@ from aftereffect.losses.hard import noise_scale, published_gap
 from aftereffect.studies.instances import SPREADS, gap_of
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks
-from aftereffect.studies.report.page import Entry, Page, number, plus_minus, ratio
+from aftereffect.studies.report.page import Page, TableEntry, number, plus_minus, ratio
 
 FLOOR = 0.01
 """Regrets below this share of the regret of uniform play are raised to it."""
@@ -113,7 +113,7 @@ def _regrets(row: dict[str, Any]) -> list[str]:
     return [plus_minus(row["regret"], row["standard_error"]), plus_minus(row["paper"], row["paper_error"])]
 
 
-def _summary(name: str, part: pl.DataFrame) -> list[Entry]:
+def _summary(name: str, part: pl.DataFrame) -> list[TableEntry]:
     clear = part.filter("clear")
     paper = [ratio(geometric_mean(part["ratio"])), ratio(float(part["ratio"].to_numpy().max()))]
     rival = number(geometric_mean(part["rival_ratio"]), 2)

@@ -28,7 +28,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.engines.simulation import Z95
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks, ticked
-from aftereffect.studies.report.page import Entry, Page, Shaded
+from aftereffect.studies.report.page import Page, Shaded, TableEntry
 from aftereffect.studies.report.power_laws import VARIABLES, Exponent, PowerLaw, fitted, power_law, variables
 
 if TYPE_CHECKING:
@@ -113,10 +113,11 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
     caption = "Worst regret, adjusted by the fit to common values of the sizes not on the axis; lines and numbers are "
     page.figure(scaling_chart(found, names), caption + "the fitted exponents.")
     rates = list(section_one(1.0, 0.0, 1.0))
-    table: list[list[Entry]] = []
+    table: list[list[TableEntry]] = []
     for who, one in found.items():
         powers = [one.fit.get(name) for name in names]
-        line: list[Entry] = [f"{power.value:.2f} ± {power.standard_error:.2f}" if power else "–" for power in powers]
+        line: list[TableEntry] = []
+        line += [f"{power.value:.2f} ± {power.standard_error:.2f}" if power else "–" for power in powers]
         line.append(f"{one.rates[0].constant:.2f}")
         for agreement in sorted(one.rates, key=lambda agreement: rates.index(agreement.rate)):
             text = f"{agreement.percent:.0f}%"
@@ -130,7 +131,7 @@ def scaling(page: Page, rows: pl.DataFrame) -> list[str]:
 
 def _terms(page: Page, found: Mapping[str, Growth], names: Sequence[str]) -> None:
     """Compare the exponents with those of the proofs' leading terms, over all sizes and between neighbouring sizes."""
-    table: list[list[Entry]] = []
+    table: list[list[TableEntry]] = []
     slopes: dict[str, dict[str, list[Slope]]] = {}
     for who, one in found.items():
         if one.term is None:

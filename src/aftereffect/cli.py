@@ -39,7 +39,7 @@ def demo(
     full: Annotated[bool, typer.Option("--full", help="Every player on every kind of losses; takes minutes.")] = False,
     out: Annotated[Path | None, typer.Option(help="The results folder; by default that of the study rivals.")] = None,
 ) -> None:
-    """Run eight players on four kinds of losses: a chart, a table, a report. The first run takes a minute at most."""
+    """Run eight players on four kinds of losses: a table, a report. The first run takes a minute at most."""
     from rich.console import Console
 
     from aftereffect.studies import player_tables

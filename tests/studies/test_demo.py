@@ -39,16 +39,6 @@ def told(little: Study, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, 
     return console.export_text(), path, folder
 
 
-def test_the_chart_comes_first(told: tuple[str, Path, Path]) -> None:
-    heading, *bars = told[0].strip().splitlines()[:5]
-    assert heading == "Regret per 1,000 rounds on random splits:"
-    found = {line[2:26].strip(): (line.count("█"), float(line.split()[-1])) for line in bars}
-    assert list(found) == ["default player", "wrapper, Tsallis FTRL", "naive Exp3", "uniform play"]
-    assert found["uniform play"][0] == 40
-    for length, regret in found.values():
-        assert length == pytest.approx(40 * regret / found["uniform play"][1], abs=0.8)
-
-
 def test_the_table_and_the_verdict(told: tuple[str, Path, Path]) -> None:
     text = told[0]
     assert all(len(line) <= 80 for line in text.splitlines()[:-1])

@@ -32,8 +32,6 @@ NEEDS = {
 }  # fmt: skip
 """What players need, in few words."""
 REASONS = {"short delay": "for delays of at most 1", "coefficients": "for known coefficients: --spread fading"}
-FIRST = 4
-"""How many players the demo's chart has."""
 KINDS = {
     "one good arm": ("split", "delays", "fixed", "geometric", "immediate", "anonymous"),
     "late bills": ("late_bills",),
@@ -96,8 +94,7 @@ def left_out(problem: Problem) -> str:
 def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
     """Run the study on all cores, keeping finished cells; print what was found and return the report's path.
 
-    Each cell is a unit of work of its own, so that players are compiled on all cores. The first FIRST players run on
-    the first instance before all others, for a chart.
+    Each cell is a unit of work of its own, so that players are compiled on all cores.
     """
     cells = [cell for group in groups(study.cells()) for cell in group]
     from aftereffect.engines.workload import cores
@@ -105,26 +102,11 @@ def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
     from aftereffect.studies.run import opened, run_cells
 
     with opened("processes", cores()) as pool:
-        results = run_cells(cells[:FIRST], folder, pool, workers=FIRST, threads=1)
-        console.print(chart(results.rows), highlight=False)
         results = run_cells(cells, folder, pool, workers=len(cells), threads=1)
     path = write_report(study, results, folder)
     console.print(verdict(results.rows), highlight=False)
     console.print(table(results.rows))
     return path
-
-
-def chart(rows: "pl.DataFrame") -> str:
-    """Return a bar for each player's final regret on one instance, as text."""
-    from aftereffect.studies.report import frames
-
-    finals = frames.finals(frames.readable(rows)).sort("regret")
-    regrets = (1000.0 * finals["regret"] / finals["horizon"]).to_list()
-    bars = [
-        f"  {who:24}{'█' * round(40 * regret / regrets[-1]):40} {regret:4.0f}\n"
-        for who, regret in zip(finals["who"], regrets, strict=True)
-    ]
-    return f"\nRegret per 1,000 rounds on {finals['where'][0]}:\n{''.join(bars)}"
 
 
 def table(rows: "pl.DataFrame") -> "Table":
@@ -156,9 +138,9 @@ def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
         for instances in KINDS.values():
             here = finals.filter(pl.col("instance").is_in(instances))
             mine = here.filter(pl.col("who") == who)
-            whole = mine.height == here.select("instance", *frames.SIZES).n_unique()
+            everywhere = mine.height == here.select("instance", *frames.SIZES).n_unique()
             each = (1000.0 * mine["regret"] / mine["horizon"]).to_numpy()
-            found[who].append(float(each.mean()) if whole and mine.height else math.nan)
+            found[who].append(float(each.mean()) if everywhere and mine.height else math.nan)
     return {who: row for who, row in found.items() if not all(math.isnan(mean) for mean in row)}
 
 

@@ -67,7 +67,7 @@ def builtin_names() -> list[str]:
     return sorted(path.stem for path in BUILTIN.glob("*.toml"))
 
 
-class Entry(NamedTuple):
+class StudyEntry(NamedTuple):
     """An instance or player of a study: its name and settings, its label, and where it is used.
 
     grid: for an instance, lists that replace those of the grid; for a player, the only sizes at which it plays.
@@ -225,7 +225,7 @@ class Study:
 
         return Folder(folder).results(self.cells())
 
-    def _expand(self, player: Entry, instance: Entry, grid: dict[str, list[int]]) -> Iterator[Cell]:
+    def _expand(self, player: StudyEntry, instance: StudyEntry, grid: dict[str, list[int]]) -> Iterator[Cell]:
         """Yield the cells of one player on one instance and grid, at the sizes it is to play and can play."""
         if player.on is not None and not {instance.label, instance.settings["name"]} & set(player.on):
             return
@@ -258,7 +258,7 @@ def _typed(name: str, value: Any, kind: Any) -> Any:
 
 def _entries(
     kind: str, value: Any, keys: Sequence[str], checked: Callable[[Mapping[str, Any]], dict[str, Any]]
-) -> list[Entry]:
+) -> list[StudyEntry]:
     """Return the instances or players of a list of tables."""
     if isinstance(value, str | Mapping) or not isinstance(value, Sequence) or not value:
         raise InvalidStudy(f"{kind} must be a list of tables, but got {checks.shown(value)}")
@@ -277,7 +277,7 @@ def _entries(
             if extra.get(key) is not None:
                 checks.integer(f"{kind}.{key}", extra[key], low=low)
         label = _typed(f"{kind}.label", label, str)
-        found.append(Entry(settings, label, grid, on, extra.get("runs"), extra.get("max_delay")))
+        found.append(StudyEntry(settings, label, grid, on, extra.get("runs"), extra.get("max_delay")))
     return found
 
 

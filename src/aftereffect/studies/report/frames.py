@@ -18,7 +18,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
 from aftereffect.studies.players import find
 from aftereffect.studies.report.charts import LOOKS, Drawing, Look, drawn, looks
-from aftereffect.studies.report.page import Entry, Page
+from aftereffect.studies.report.page import Page, TableEntry
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -136,7 +136,7 @@ def pivot(
     rows: pl.DataFrame,
     index: dict[str, str],
     column: str,
-    entry: Callable[[dict[str, Any]], Entry],
+    entry: Callable[[dict[str, Any]], TableEntry],
     caption: str,
     **options: Any,
 ) -> None:
@@ -145,7 +145,7 @@ def pivot(
     Each value of `column` has its own column, with the entry of the first matching row, or a dash.
     """
     values = sorted(set(rows[column].to_list()))
-    table: list[list[Entry]] = []
+    table: list[list[TableEntry]] = []
     for key, part in rows.group_by(*index, maintain_order=True):
         found = {row[column]: row for row in part.reverse().iter_rows(named=True)}
         first = [f"{part:,}" if isinstance(part, int) else str(part) for part in key]

@@ -31,7 +31,7 @@ class Shaded(NamedTuple):
     tone: float
 
 
-Entry = str | Shaded
+TableEntry = str | Shaded
 
 
 @dataclass(eq=False, repr=False)
@@ -71,7 +71,7 @@ class Page:
     def table(
         self,
         headings: Sequence[str],
-        rows: Iterable[Sequence[Entry]],
+        rows: Iterable[Sequence[TableEntry]],
         *,
         caption: str = "",
         words: Iterable[int] = (),
@@ -154,12 +154,12 @@ def ground(tone: float) -> Markup:
     return Markup(f' style="background:rgba({end},{weight:.2f})"' if math.isfinite(tone) else "")
 
 
-def share(value: float) -> Entry:
+def share(value: float) -> TableEntry:
     """Return a share of the regret of uniform play as a shaded entry, without colour at one half."""
     return Shaded(f"{value:.0%}", 2.0 * value - 1.0) if math.isfinite(value) else "–"
 
 
-def ratio(value: float | None) -> Entry:
+def ratio(value: float | None) -> TableEntry:
     """Return a ratio of regrets as a shaded entry: blue below 1, orange above; a dash if there is none.
 
     >>> ratio(1.0), ratio(0.0), ratio(math.nan)

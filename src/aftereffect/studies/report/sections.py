@@ -29,7 +29,7 @@ from aftereffect.engines.simulation import Z95
 from aftereffect.studies.instances import own
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Look, band, wide_axis
-from aftereffect.studies.report.page import Entry, Page, Shaded, contrast, large, number, plus_minus, ratio, share
+from aftereffect.studies.report.page import Page, Shaded, TableEntry, contrast, large, number, plus_minus, ratio, share
 from aftereffect.studies.results import ORIGIN, Results
 from aftereffect.studies.study import Study
 
@@ -340,9 +340,9 @@ def _overview(page: Page, shown: pl.DataFrame, first: str) -> None:
     means = {(who, where): (mean, count) for who, where, mean, count in grouped.iter_rows()}
     most = {where: max(count for (_, place), (_, count) in means.items() if place == where) for where in places}
     labelled = set(frames.names(shown.filter("labelled"), "who"))
-    table: list[list[Entry]] = []
+    table: list[list[TableEntry]] = []
     for who in sorted(medians, key=lambda who: medians[who]):
-        line: list[Entry] = [who + "*" * (who in labelled), ratio(medians[who])]
+        line: list[TableEntry] = [who + "*" * (who in labelled), ratio(medians[who])]
         for where in places:
             mean, count = means.get((who, where), (math.nan, most[where]))
             text = number(mean, 1 if abs(mean) < 9.95 else 0) + "†" * (count < most[where])
@@ -394,9 +394,9 @@ def _best_table(page: Page, shown: pl.DataFrame, found: Best, first: str) -> Non
     own = dict(shown.filter(who=first).group_by("where").agg(pl.col("regret").mean()).iter_rows())
     each = shown.unique(["where", *frames.SIZES], keep="first", maintain_order=True)
     uniform = dict(each.group_by("where").agg(pl.col("uniform_regret").mean()).iter_rows())
-    table: list[list[Entry]] = []
+    table: list[list[TableEntry]] = []
     for where, here in found.items():
-        line: list[Entry] = [where]
+        line: list[TableEntry] = [where]
         for group in groups:
             who, regret = here.get(group, ("–", math.nan))
             line += [who, number(regret)]
