@@ -445,7 +445,7 @@ def test_certificates_hold_the_price() -> None:
 
 def test_the_lag_adviser_says_what_the_model_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """It hears every round, and proposes the squared probabilities of the posterior at the latest judgement."""
-    monkeypatch.setattr("aftereffect.lags.model.SHARPEN", 0.0)
+    monkeypatch.setattr("aftereffect.lags.model.POWERS", (1.0,) * 4)
     monkeypatch.setattr("aftereffect.lags.model.FEW", 0.0)
     player: Any = ae.default_player(3, max_delay=2, direction="maximize", adviser="lags", seed=4)
     model = ae.LagModel(3, max_lag=14, direction="maximize")

@@ -182,20 +182,23 @@ def test_it_finds_the_effects_by_lag_of_each_arm():
     assert found.loss_of_settling < 0.01
 
 
-@pytest.mark.parametrize(("rho", "least", "most"), [(0.0, 1.1, 1.2), (0.95, 1.0, 1.01)])
-def test_probabilities_of_being_best_are_sharper_than_the_posterior_where_noise_is_white(rho, least, most, monkeypatch):
-    arms, totals = played(80, n_arms=3, noise=0.0)
+@pytest.mark.parametrize(("rho", "power"), [(0.0, 1.2), (0.95, 1.4)])
+def test_probabilities_of_being_best_are_raised_to_the_power_of_the_noise_found(rho, power, monkeypatch):
+    arms, totals = played(300, n_arms=3, noise=0.0)
     random, disturbed = np.random.default_rng(2), 0.0
-    for t in range(80):
+    for t in range(300):
         disturbed = rho * disturbed + 3.0 * random.standard_normal()
         totals[t] += disturbed
     found = told(arms, totals, max_lag=4, direction="maximize")
     said = found.best
-    monkeypatch.setattr(model, "SHARPEN", 0.0)
+    monkeypatch.setattr(model, "POWERS", (1.0, 1.0, 1.0, 1.0))
+    monkeypatch.setattr(model, "FEW", 0.0)
     posterior = found.best
     assert said.sum() == pytest.approx(1.0)
-    power = math.log(said[0] / said[1]) / math.log(posterior[0] / posterior[1])
-    assert least < power < most
+    # 300 totals with weights √(s/300) count as 200.
+    expected = power / (1.0 + (15.0 / 200.0) ** 2)
+    measured = math.log(said[0] / said[1]) / math.log(posterior[0] / posterior[1])
+    assert measured == pytest.approx(expected, rel=0.02)
 
 
 def test_units_with_levels_of_their_own_learn_together():

@@ -30,10 +30,10 @@ SMOOTH = 0.8
 """The prior correlation of the effects at two adjacent lags."""
 WEEK, LEAST_WEEKS = 7, 3
 """The period that is taken into account unasked, if totals show it, and how many of it have to be seen."""
-SHARPEN = 0.2
-"""Probabilities of being best are raised to the power 1 + SHARPEN · (the probability of white noise)."""
-FEW = 6.0
-"""With n totals, where old ones count less, the power is divided by 1 + (FEW/n)²."""
+POWERS = (1.2, 0.7, 1.4, 1.4)
+"""Probabilities of being best are raised to a power, the mean of these over the models of the noise."""
+FEW = 15.0
+"""With n totals, where old ones count less, that power is divided by 1 + (FEW/n)²."""
 LARGEST = 1e100
 """Totals are refused beyond this size: their squares would leave the range of floats."""
 MOST_COEFFICIENTS = 400
@@ -386,13 +386,14 @@ class LagModel(Facts):
     def best(self) -> FloatArray:
         """The probability that each arm is the best one.
 
-        That of the posterior is too cautious where noise is white, and is raised to the power 1.2 there; it is too bold
-        after a few totals, from which noise and curves are hardly known, and the power is lower there.
+        That of the posterior is raised to a power that depends on the noise found and on the number of totals. So of
+        the arms said to be best with probability p, about p are best.
         """
         made = self._answering()
         _, work = made._judge()
         square = float(made._numbers[kernels.COUNT]) ** 2
-        power = (1.0 + SHARPEN * float(made._noises()[0])) * square / (square + FEW**2)
+        mean = added([power * weight for power, weight in zip(POWERS, made._noises().tolist(), strict=True)])
+        power = mean * square / (square + FEW**2)
         found = work[2 * kernels.KEEP : 2 * kernels.KEEP + self.n_arms].tolist()
         sharp = [kernels.power(p, power) if p > 0.0 else 0.0 for p in found]
         return np.array(sharp) / added(sharp)
