@@ -16,7 +16,7 @@ def test_a_round_is_opened_reported_and_shown_without_a_script(call):
     page = get(call, path)
     arm = call.store.rounds(identity(path))["items"][0]["arm"]
     assert re.search(rf"Play\s+{arm}", page.words)
-    assert f"{arm} is played: at first the model tries the arms that may be the best" in page.words
+    assert f"{arm} is played: before the first block the model tries the arms that may be the best" in page.words
     told = post(call, f"{path}/tell", {"round": "1", "total": " 12.5 "})
     assert (told.status_code, told.headers["location"]) == (303, f"{path}?told=1")
     page = get(call, told.headers["location"])

@@ -67,7 +67,8 @@ def _exception(row: Mapping[str, Any], settings: Design, here: str) -> str:
                 then = f"the model learns what {arm} brings, and {row['drawn']} is credited with it"
             return f"{row['drawn']} is away, so {arm} is played in its place; {then}."
         case "opening":
-            return f"{arm} is played: at first the model tries the arms that may be the best, the likeliest most often."
+            tries = "the model tries the arms that may be the best, the likeliest most often"
+            return f"{arm} is played: before the first block {tries}."
         case "warm_up":
             return f"{arm}, {here}: warm-up after a pause, so {only}."
     return f"{arm}, {here}: effects of a substitute still arrive, so {only}."
