@@ -100,7 +100,7 @@ def main() -> None:
     for name, call in (("a simulation", simulation), ("a study cell", study_cell), ("an advised round", round_)):
         call()
         print(f"{name}: {walked(call)}")
-    print(f"a report: {'; with a checkpoint: '.join(reports())}")
+    print(f"a report: {'; at most '.join(reports())}")
 
 
 if __name__ == "__main__":

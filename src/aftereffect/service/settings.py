@@ -230,6 +230,12 @@ def _chosen(half_life: float, n_arms: int, horizon: int | None, direction: str, 
     return choose_delay(half_life=half_life, **given).max_delay
 
 
+@functools.lru_cache(maxsize=1024)
+def _heard_limits(direction: str, low: float, high: float, max_delay: int) -> tuple[float, float]:
+    """Return the range of a total, beyond rounding."""
+    return effects.stretch_bounds(effects.effects(direction, low, high), max_delay, 1)
+
+
 class PriorMeans(Part):
     """What is known about the arms before round 1: the mean effect of an action of each arm, and what that is worth.
 
@@ -364,8 +370,7 @@ class Design(BaseModel):
         """Return a total as a model hears it; None if it is missing, or out of range and void."""
         if self.high is None or total is None:
             return total
-        span = effects.effects(self.direction, self.low, self.high)
-        least, most = effects.stretch_bounds(span, self.max_delay, 1)
+        least, most = _heard_limits(self.direction, self.low, self.high, self.max_delay)
         if self.out_of_range == "void" and not least <= total <= most:
             return None
         return min(max(total, least), most)
