@@ -7,7 +7,7 @@ another arm. docs/theory/soft_windows.md has the bounds.
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -197,13 +197,35 @@ def choose_delay(
         raise InvalidArgument(f"means must not be given with measured curves, but got {checks.shown(means)}")
     if assume == "alike":
         _check_alike(rows, curves)
-    longest = rows.shape[1] - (1 if half_life is None else 2)
-    grid = np.concatenate([np.arange(EVERY), np.rint(np.geomspace(EVERY, max(longest, EVERY), MOST - EVERY))])
-    delays = np.unique(np.minimum(grid, longest)).astype(np.int64)
     common: Range = {"direction": direction, "low": low, "high": high}
+    players = _players(rows.shape[1] - (1 if half_life is None else 2), K, common, adviser)
+    found = _by_bounds(rows, measured, players, assume, T)
+    if not checks.integer("runs", runs, low=0):
+        return found
+    if T is None:
+        raise InvalidArgument("horizon must be given if runs are, but got None")
+    if measured is None:
+        losses = _bernoulli(rows, K, T, direction, means, seed)
+        common |= {"low": 0.0, "high": 1.0}
+    else:
+        losses = _noisy(measured, T, direction, seed)
+    return replace(found, regrets=_simulated(losses, found.delays, common, runs, seed, adviser))
+
+
+def _players(longest: int, n_arms: int, common: Range, adviser: Any) -> "list[CoinCleanWrapper]":
+    """Return a player for each d that is compared, up to the longest."""
+    grid = np.concatenate([np.arange(EVERY), np.rint(np.geomspace(EVERY, max(longest, EVERY), MOST - EVERY))])
+    delays = np.unique(np.minimum(grid, longest)).astype(np.int64).tolist()
     unplayed = None if adviser is None else Placeholder(advisers.make(adviser))
-    players = [default_player(n_arms=K, max_delay=d, adviser=unplayed, **common) for d in delays.tolist()]
-    width = players[0].effects.hi - players[0].effects.lo
+    return [default_player(n_arms=n_arms, max_delay=d, adviser=unplayed, **common) for d in delays]
+
+
+def _by_bounds(
+    rows: FloatArray, measured: Curves | None, players: "Sequence[CoinCleanWrapper]", assume: str, horizon: int | None
+) -> DelayChoice:
+    """Return the choice of d by the bounds of these players, without simulated regrets."""
+    delays, span, T = np.array([player.max_delay for player in players]), players[0].effects, horizon
+    width = span.hi - span.lo
     prices, inside, most, left = _priced(rows, measured, players, assume)
     priced = list(zip(players, prices, strict=True))
     since = np.array([_since(player, price, most) for player, price in priced])
@@ -216,17 +238,9 @@ def choose_delay(
         worst, left = np.maximum(bounds, width * np.minimum(T or math.nan, late)), left[delays]
     useful = T is not None and (since <= T).any()
     chosen = int(delays[(bounds if useful else since).argmin()])
-    regrets = None
-    if checks.integer("runs", runs, low=0):
-        if T is None:
-            raise InvalidArgument("horizon must be given if runs are, but got None")
-        if measured is None:
-            losses = _bernoulli(rows, K, T, direction, means, seed)
-            common |= {"low": 0.0, "high": 1.0}
-        else:
-            losses = _noisy(measured, T, direction, seed)
-        regrets = _simulated(losses, delays, common, runs, seed, adviser)
-    return DelayChoice(chosen, assume, K, T, delays, inside, bounds, since, regrets, left, worst)
+    return DelayChoice(
+        chosen, assume, players[0].n_arms, T, delays, inside, bounds, since, left=left, worst=worst
+    )
 
 
 def _priced(
@@ -310,10 +324,10 @@ def _spreads(curves: Curves, width: float) -> tuple[FloatArray, FloatArray, floa
         raise InvalidArgument(f"high - low must be at least {least:g}, by which arms differ, but got {width:g}")
     if curves.unmeasured:
         message = f"arms {list(curves.unmeasured)} are not measured, and not considered"
-        warnings.warn(message, AftereffectWarning, stacklevel=4)
+        warnings.warn(message, AftereffectWarning, stacklevel=5)
     if not any(((bands.lower > 0.0) | (bands.upper < 0.0)).any() for bands in (curves.effects, whole, later)):
         message = "no effect of any arm can be told from 0, so that the chosen d is no finding: measure longer"
-        warnings.warn(message, AftereffectWarning, stacklevel=4)
+        warnings.warn(message, AftereffectWarning, stacklevel=5)
     spreads = np.ptp(later.values[arms] - later.values[arms, ends, np.newaxis], axis=0)
     spreads[ends:] = 0.0
     largest = max(float(np.ptp(whole.values[arms, ends])), 1e-9 * width)
