@@ -6,8 +6,8 @@
     b   60 units for 90 days: the same share
     c   the advertising system, told 14 days: the same share after 365 and 2,000 days
     d   24 cells that no study has, T = 20,000 to 60,000: ratio to the paper's tuning
-    e   60 cells of the study `adaptive`, T up to 50,000: ratio to the unadvised player, and to the best rival of the
-        published rows in hindsight
+    e   60 cells of the study `adaptive`, T up to 50,000, and a useless and a malicious adviser too: ratio to the
+        unadvised player, and to the best rival of the published rows in hindsight
     f   a malicious adviser, d = 0, K = 2, gap 0.2
 
 Each row is a mean over runs, on the same losses for all players. Cells were chosen before anything was measured on
@@ -27,6 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from bad_advisers import malicious as malicious_player
+from bad_advisers import useless
 
 import aftereffect as ae
 from aftereffect.core.saved import canonical
@@ -44,12 +46,13 @@ SEED = 26
 
 
 class Row(NamedTuple):
-    """The mean regret of a player in a cell, with its standard error, and that of uniform play."""
+    """The mean regret of a player in a cell with its standard error, that of uniform play, and the range of effects."""
 
     player: str
     regret: float
     error: float
     uniform: float
+    unit: float
 
 
 def cell(name: str, sizes: tuple[int, int, int], runs: int, instances: int, **more: Any) -> Cell:
@@ -113,12 +116,13 @@ def named() -> list[Cell]:
 
 
 PARTS = {"a": years, "b": units, "c": advertising, "d": held_out, "e": named}
+BAD = {"useless": useless, "malicious": malicious_player}
 PLAYERS = {
     "a": ("unadvised", "advised", "A/B test", "UCB"),
     "b": ("unadvised", "advised"),
     "c": ("unadvised", "advised", "A/B test", "UCB"),
     "d": ("unadvised", "advised", "paper"),
-    "e": ("unadvised", "advised"),
+    "e": ("unadvised", "advised", *BAD),
 }
 
 
@@ -140,6 +144,8 @@ def player(kind: str, one: Cell, losses: ae.Losses, adviser: str) -> Any:
         return ae.rivals.BlockUCB(K, max_delay=told, width=0.15, **common)
     if kind == "paper":
         return ae.CompositeLossWrapper.tuned(K, max_delay=told, horizon=T, **common)
+    if kind in BAD:
+        return BAD[kind](K, max_delay=told, **common)
     made = ae.default_player(K, max_delay=told, adviser=None if kind == "unadvised" else advised(adviser), **common)
     return ae.Panel(made, n_units=one["n_units"]) if "n_units" in one else made
 
@@ -162,7 +168,8 @@ def measured(one: Cell, kinds: tuple[str, ...], adviser: str) -> list[Row]:
         means = np.array([part.mean() for part in regrets])
         spread = means if len(means) > 2 else values
         error = float(spread.std(ddof=1) / math.sqrt(len(spread)))
-        rows.append(Row(kind, float(values.mean()), error, float(np.mean(uniform))))
+        unit = draws[0].effects.hi - draws[0].effects.lo
+        rows.append(Row(kind, float(values.mean()), error, float(np.mean(uniform)), unit))
     return rows
 
 
@@ -204,14 +211,15 @@ def report(part: str, cells: list[Cell], found: list[list[Row]]) -> None:
                 ratio = max(by[kind].regret, least) / max(by["paper"].regret, least)
                 ratios.setdefault(f"{kind} to the paper's tuning", []).append(ratio)
         else:
-            least = math.sqrt((one["max_delay"] + 1) * one["n_arms"] * one["horizon"]) / 4.0
-            a, b = (max(by[kind].regret, least) for kind in ("advised", "unadvised"))
-            ratios.setdefault("advised to unadvised", []).append(a / b)
-            sure = max(a - 2.0 * math.hypot(by["advised"].error, by["unadvised"].error), b)
-            ratios.setdefault("advised to unadvised, beyond two standard errors", []).append(sure / b)
-            bottom = max(best_rival(one), LEAST_SHARE * rows[0].uniform)
-            for kind in ("advised", "unadvised"):
-                ratio = max(by[kind].regret, LEAST_SHARE * rows[0].uniform) / bottom
+            least = rows[0].unit * math.sqrt((one["max_delay"] + 1) * one["n_arms"] * one["horizon"]) / 4.0
+            alone, bottom = max(by["unadvised"].regret, least), max(best_rival(one), LEAST_SHARE * rows[0].uniform)
+            ratios.setdefault("the least possible, as regrets are taken", []).append(least / alone)
+            for kind, row in by.items():
+                ratio = max(row.regret, least) / alone
+                ratios.setdefault(f"{kind} to unadvised", []).append(ratio)
+                sure = ratio - 1.0 > 2.0 * math.hypot(row.error, by["unadvised"].error) / alone
+                ratios.setdefault(f"{kind} to unadvised, beyond two errors", []).append(ratio if sure else 1.0)
+                ratio = max(row.regret, LEAST_SHARE * rows[0].uniform) / bottom
                 ratios.setdefault(f"{kind} to the best rival in hindsight", []).append(ratio)
     for name, values in ratios.items():
         mean = geometric_mean(values) if part in "de" else float(np.mean(values))

@@ -1,4 +1,4 @@
-"""Players of the study `advice`: the default player with a useless and with a malicious adviser."""
+"""The default player with a useless and with a malicious adviser, for `benchmarks/advice.py`."""
 
 from typing import Any, NamedTuple
 
