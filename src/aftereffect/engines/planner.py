@@ -76,7 +76,12 @@ def lag_model(setting: Setting, losses: Losses) -> Any:
     return LagPlayer(setting.n_arms, max_lag=lags, horizon=setting.rounds, direction=losses.direction)
 
 
-def with_guarantee(setting: Setting, losses: Losses) -> Any:
+def advised(setting: Setting, losses: Losses) -> Any:
+    """Return the default player with the lag model as its adviser, told how long effects last."""
+    return default_player(setting.n_arms, max_delay=setting.max_delay, adviser="lags", **_told(losses))
+
+
+def unadvised(setting: Setting, losses: Losses) -> Any:
     """Return the default player, told how long effects last."""
     return default_player(setting.n_arms, max_delay=setting.max_delay, **_told(losses))
 
@@ -94,7 +99,8 @@ def _told(losses: Losses) -> dict[str, Any]:
 
 PLAYERS: dict[str, tuple[str, Callable[[Setting, Losses], Any]]] = {
     "model": ("the lag model", lag_model),
-    "advised": ("the default player", with_guarantee),
+    "advised": ("the advised default player", advised),
+    "unadvised": ("the default player", unadvised),
     "paper": ("the player of the paper", as_published),
 }
 """The players to plan with: what each is called, and how it is made for a setting and a world."""
@@ -252,7 +258,8 @@ def plan(
     half_life: after how many rounds half of an effect has arrived; by default a third of `max_delay`.
     gap: a guess of how much more an action of the best arm brings than one of the next arm.
     noise: a guess of the standard deviation of a unit's total if the arm never changes, in the units of `gap`.
-    player: "model", the lag model (`LagPlayer`); "advised", the default player; or "paper".
+    player: "model", the lag model (`LagPlayer`); "advised", the default player with `adviser="lags"`; "unadvised", that
+        without an adviser; or "paper".
 
     >>> forecast = plan(n_arms=2, rounds=150, max_delay=7, noise=0.4)
     >>> forecast.worthwhile, forecast.recommended.name

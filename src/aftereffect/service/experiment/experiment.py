@@ -487,7 +487,7 @@ class Experiment(State):
 
 
 def warm_up() -> None:
-    """Play a round in memory with each player, and make a model, so that code is loaded, and compiled if need be.
+    """Play a few rounds in memory with each player, and make a model, so that code is loaded, and compiled if need be.
 
     A server does this before it accepts requests.
     """
@@ -495,9 +495,11 @@ def warm_up() -> None:
         settings: dict[str, Any] = {"name": "warm-up", "arms": ["a", "b"], "seed": 1, "horizon": 100}
         settings |= {} if player == "model" else {"high": 1, "max_delay": 0}
         experiment = Experiment(checked_settings({**settings, "player": player, "units": units}))
-        for unit in experiment.settings.units:
-            experiment.do(commands.Ask(unit), "2026-01-01T00:00:00Z")
-            experiment.do(commands.Tell(1, 0.5, unit), "2026-01-01T00:00:00Z")
+        # After eight rounds that the model chooses, it advises.
+        for number in range(1, 10):
+            for unit in experiment.settings.units:
+                experiment.do(commands.Ask(unit), "2026-01-01T00:00:00Z")
+                experiment.do(commands.Tell(number, 0.5, unit), "2026-01-01T00:00:00Z")
         Experiment.from_state(experiment.state()).view()
     seen = Record([[0], [1], [0]], [[1.0], [2.0], [1.0]])
     learned("", checked_settings({"name": "warm-up", "arms": ["a", "b"]}), seen, seen, (), 4.0)

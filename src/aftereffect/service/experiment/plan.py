@@ -77,7 +77,7 @@ def forecast(design: Design, gap: float | None = None, noise: float | None = Non
         half_life=None if half_life is None else days(half_life) / design.round_length,
         gap=guess if gap is None else gap,
         noise=guess if noise is None else noise,
-        player=design.player,
+        player="unadvised" if design.player == "advised" and not design.advised else design.player,
     )
     return Forecast(
         recommended=next(name for name in ("player", "test", "model") if getattr(found, name) is found.recommended),
