@@ -297,7 +297,11 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
     def _listen(self, totals: Sequence[float | None], update: bool) -> None:
         """Let the adviser hear a round and, after an update, follow it."""
         self._guarded(self.adviser.hear, self._arms.copy(), totals)
-        self._draw_next = self._draw_next or self._round <= self.opening
+        if self._round <= self.opening:
+            self._draw_next = True
+            for window in self._windows:
+                # No total of the opening is ever fed.
+                window.begin(self._round + 1)
         if update or self._round == self.opening:
             self._consult()
 
