@@ -23,7 +23,11 @@ from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.store.store import Store
 
-PROGRAM = "from aftereffect.service.api.server import Config, serve; serve(Config())"
+PROGRAM = """
+from functools import partial
+from aftereffect.service.api.server import Config, serve
+serve(Config(), partial(print, "Aftereffect is at", flush=True))
+"""
 HERE = str(Path(aftereffect.__file__).parents[1])
 # No proxy, and time for a server on a busy machine.
 PLAIN: dict[str, Any] = {"trust_env": False, "timeout": 60}
@@ -94,9 +98,9 @@ def test_a_stop_finishes_and_lets_go_of_the_store(tmp_path):
 def test_it_listens_elsewhere_only_with_tokens(tmp_path):
     store = f"sqlite:///{tmp_path / 'service.db'}"
     with pytest.raises(InvalidArgument, match=r"access must not be 'off' .* but got host '0.0.0.0'"):
-        serve(Config(host="0.0.0.0", access="off", store=store, port=0))
+        serve(Config(host="0.0.0.0", access="off", store=store, port=0), print)
     with pytest.raises(Refused, match="aftereffect token create NAME --scope admin"):
-        serve(Config(host="0.0.0.0", store=store, port=0))
+        serve(Config(host="0.0.0.0", store=store, port=0), print)
     with Store.open(store) as opened:
         token = opened.create_token("first", ["admin"])
     with process(store, host="0.0.0.0") as (_, address):
@@ -124,19 +128,19 @@ def test_a_revoked_token_is_not_a_token(tmp_path):
         opened.create_token("first", ["play"])
         opened.revoke_token(opened.tokens()[0].id)
     with pytest.raises(Refused, match=r"must have a token before it listens on '127.0.0.1'"):
-        serve(Config(access="required", store=store, port=0))
+        serve(Config(access="required", store=store, port=0), print)
 
 
 def test_what_cannot_be_served_is_said(tmp_path):
     store = f"sqlite:///{tmp_path / 'service.db'}"
     with pytest.raises(Refused, match="store must be sqlite:///PATH or postgresql://"):
-        serve(Config(store="http://127.0.0.1:8000"))
+        serve(Config(store="http://127.0.0.1:8000"), print)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InvalidArgument, match=f"'127.0.0.1', {port} are not"):
-            serve(Config(store=store, port=port))
+            serve(Config(store=store, port=port), print)
     with pytest.raises(InvalidArgument, match=r"on this machine, but 'no.such.invalid', 8000 are not"):
-        serve(Config(store=store, host="no.such.invalid"))
+        serve(Config(store=store, host="no.such.invalid"), print)
 
 
 def test_addresses_are_those_of_this_machine():

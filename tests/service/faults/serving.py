@@ -20,6 +20,7 @@ import sqlite3
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def main(store: str, port: str, variant: str, channel: str = "") -> None:
         store = behind(store)
     config = Config(store=store, port=int(port), log_level="warning")
     if variant not in KINDS:
-        serve(config)
+        serve(config, partial(print, "Aftereffect is at", flush=True))
         return
     opened: Any = KINDS[variant](Store.open(store))
     uvicorn.run(create_app(opened, config), host="127.0.0.1", port=config.port, log_level="warning")
