@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from tests.service.test_learned import ADVISED, ARMS, Hand
 
-from aftereffect.players.advisers import Lags, Setting
+from aftereffect.players.advisers import Lags, Setting, ToldLags
 from aftereffect.service.experiment.commands import Ask, Away, Back, Tell
-from aftereffect.service.experiment.learner import ToldLags
 from aftereffect.service.experiment.plan import plan
 from aftereffect.service.settings import checked_settings
 from aftereffect.service.store import writer
@@ -171,7 +170,8 @@ def test_what_is_said_of_the_first_rounds_and_of_the_advice(store: Store) -> Non
     hand = Hand(store, **ADVISED)
     first = store.perform(hand.id, Ask())
     assert first["why"] == (
-        f"{first['arm']} is played: at first the model tries the arms that may be the best, the likeliest most often."
+        f"{first['arm']} is played: before the first block the model tries the arms that may be the best, "
+        "the likeliest most often."
     )
     assert (first["reason"], first["block"], first["draw"], first["washin"]) == ("opening", 0, True, False)
     hand.play(1)

@@ -298,7 +298,7 @@ def _since(player: "CoinCleanWrapper", price: Price, most: float) -> float:
     if price.factor == math.inf or price.per_round >= 0.5 * most:
         return math.inf
     doubled = Price(*(2.0 / most * part for part in price))
-    return informative_from(lambda T: doubled.bound(player, T)) or math.inf
+    return informative_from(lambda T: doubled.bound(player, T) < T) or math.inf
 
 
 def _check_alike(rows: FloatArray, curves: "ArrayLike | Curves | None") -> None:

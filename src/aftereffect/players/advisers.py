@@ -5,6 +5,7 @@ The default player follows an adviser within a budget, and keeps its guarantee w
 It must not know the player's future randomness: its coins, the length of the open block, its stream of arms.
 """
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -419,6 +420,115 @@ class Lags(KernelAdviser):
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, as plain JSON values."""
         return {"max_lag": self.max_lag, "season": self.season}
+
+
+class ToldLags(Lags):
+    """The lag model as an adviser that is told what happened, by an experiment that knows more than the player.
+
+    It does not hear what the player is told, which leaves out totals that may hold effects of something else, but the
+    arms really played and all totals, pauses, corrections, and rounds of an earlier experiment. It learns when an arm
+    is chosen, not before. Its state does not have the record, nor what was learned from it: after a restart the record
+    is given once more (`recall`) when it is needed. Beyond `most` rounds it says nothing.
+    """
+
+    def __init__(self, season: int | None, most: int) -> None:
+        super().__init__(season=season)
+        self.most = most
+
+    def begin(self, setting: Setting) -> None:
+        """Begin before round 1."""
+        super().begin(setting)
+        self.rounds = self._learned = 0
+        # The record, round by round and unit by unit; None if it is to be recalled.
+        self._arms: array[float] | None = array("d")
+        self._totals = array("d")
+        self.decided = False
+
+    @property
+    def forgotten(self) -> bool:
+        """Whether the record is to be recalled before arms are chosen."""
+        return self._arms is None and self.rounds <= self.most
+
+    @property
+    def due(self) -> bool:
+        """Whether a round of the opening needs the model: a hold has ended."""
+        first = ADVICE + self._n_arms + lag_player.UNITS
+        return bool((self._numbers[first : first + 2 * self._n_units : 2] <= 0.0).any())
+
+    @property
+    def probabilities(self) -> list[float]:
+        """The probability that each arm is the best, as it was when an arm was last chosen; equal before that."""
+        best = self._numbers[self._own - self._n_arms : self._own]
+        return (best / best.sum() if best.sum() > 0.0 else np.full(self._n_arms, 1.0 / self._n_arms)).tolist()
+
+    @property
+    def _size(self) -> int:
+        return kernel.ADVISERS[type(self._params)].size(self._params, self._n_arms)
+
+    @property
+    def _own(self) -> int:
+        """Where what is saved ends: after the probabilities, with which the judgement begins."""
+        return ADVICE + self._n_arms + lag_player.judgement_at(self._params.player) + 2 * lags.KEEP + self._n_arms
+
+    def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float | None]]) -> None:
+        """Be told rounds: the arm (-1: none) and the total (None: missing) of every unit."""
+        self.rounds += len(arms)
+        if self.rounds > self.most:
+            self.forget()
+        elif self._arms is not None:
+            self._arms.extend(arm for row in arms for arm in row)
+            self._totals.extend(np.nan if total is None else total for row in totals for total in row)
+
+    def relearn(self, round: int, total: float | None, unit: int) -> None:
+        """Be told the correct total of a round, from 1, or that it is missing."""
+        self._numbers[AGAIN] = FIRST
+        self._learned = 0
+        if self._arms is not None:
+            self._totals[(round - 1) * self._n_units + unit] = np.nan if total is None else total
+
+    def recall(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float | None]]) -> None:
+        """Be told all rounds once more."""
+        self.rounds, self._arms, self._totals = 0, array("d"), array("d")
+        self.learn(arms, totals)
+
+    def forget(self) -> None:
+        """Drop the record, and what was learned from it, to save memory."""
+        self._arms, self._totals, self._learned = None, array("d"), 0
+        self._numbers = self._numbers[: self._own].copy()
+
+    def _catch_up(self) -> bool:
+        """Learn from the rounds told since the last time; return whether there is a model of so many."""
+        if self.rounds > self.most:
+            return False
+        if self._arms is None:
+            raise RuntimeError("the record must be recalled before arms are chosen")
+        if len(self._numbers) == self._own:
+            self._numbers = np.concatenate([self._numbers, np.zeros(self._size - self._own)])
+        first = self._learned * self._n_units
+        self._run(lags_learn, np.array(self._arms[first:]), np.array(self._totals[first:]), self._learned == 0)
+        self._learned, self.decided = self.rounds, True
+        return True
+
+    def hear(self, arms: Sequence[int], totals: Sequence[float | None]) -> None:
+        """Hear nothing: the experiment tells what happened."""
+
+    def advise(self) -> Any:
+        """Return the probabilities of the arms for the next block; None beyond the largest model."""
+        return super().advise() if self._catch_up() else None
+
+    def play(self, stream: WordState) -> Sequence[int] | None:
+        """Return the arm of each unit in a round of the opening; None beyond the largest model."""
+        return super().play(stream) if not self.due or self._catch_up() else None
+
+    def state(self) -> Any:
+        """Return what does not follow from the record."""
+        return {"numbers": self._numbers[: self._own].tolist(), "rounds": self.rounds}
+
+    def resume(self, state: Any) -> None:
+        """Load what `state` returned; the record is to be recalled."""
+        self._numbers = saved.numbers("adviser.numbers", state["numbers"], self._own)
+        self.rounds = int(state["rounds"])
+        self.forget()
 
 
 NAMED: Mapping[str, Callable[[], Adviser]] = {"lags": Lags}

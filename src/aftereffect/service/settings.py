@@ -366,11 +366,18 @@ class Design(BaseModel):
         """Whether a model of all totals advises the player: not of too many arms, or of effects that last too long."""
         return self.player == "advised" and self.model_rounds > 0 and self.max_delay <= MOST_LAG
 
+    @property
+    def heard_limits(self) -> tuple[float, float]:
+        """`limits`, wider by what sums of floats are rounded."""
+        if self.high is None:
+            return self.limits
+        return _heard_limits(self.direction, self.low, self.high, self.max_delay)
+
     def heard(self, total: float | None) -> float | None:
         """Return a total as a model hears it; None if it is missing, or out of range and void."""
-        if self.high is None or total is None:
-            return total
-        least, most = _heard_limits(self.direction, self.low, self.high, self.max_delay)
+        if total is None:
+            return None
+        least, most = self.heard_limits
         if self.out_of_range == "void" and not least <= total <= most:
             return None
         return min(max(total, least), most)

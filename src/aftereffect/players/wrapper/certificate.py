@@ -153,19 +153,25 @@ def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
         if player.advice_prices is not None:
             # The unfinished update may make the advice worse: its greatest price counts.
             any_time += M * width * factor * player.advice_prices[1] - terms["advice"]
-    since = informative_from(player.worst_case)
+    since = informative_from(lambda rounds: player.worst_case(rounds) < rounds)
     worst = M * width * prices.worst_case
     return Certificate(T, bandit.updates, value, any_time, terms, worst, most, value < most, since, impossible)
 
 
-def informative_from(worst_case: Callable[[int], float]) -> int | None:
-    """Return the T from which on worst_case(T), in units of hi − lo, is below T, by bisection; None if beyond 2²⁰⁰."""
+def informative_from(below: Callable[[int], bool], period: int = 1) -> int | None:
+    """Return the T from which on a bound is below the largest possible regret; None if beyond 2²⁰⁰.
+
+    below: whether it is so at T. The ratio of the bound to T decreases in T, except for a step up at each multiple of
+    `period`, caused by a floor. So search the multiples by doubling and bisection, then bisect the rounds before the
+    first multiple that is below.
+    """
     low, high = 0, 1
-    while worst_case(high) >= high:
+    while not below(high * period):
         low, high = high, 2 * high
         if high > 1 << 200:
             return None
-    return first_true(lambda T: worst_case(T) < T, low, high)
+    high = first_true(lambda k: below(k * period), low, high)
+    return first_true(below, (high - 1) * period, high * period)
 
 
 def first_true(holds: Callable[[int], bool], least: int, most: int) -> int:

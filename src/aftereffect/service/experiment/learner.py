@@ -9,20 +9,12 @@ A stored log is replayed with the learner built from its settings, and must give
 So the player behind a name must never change: a better player gets a new name.
 """
 
-from array import array
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import MatchedTsallis
-from aftereffect.core import kernel, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.core.kernel import WordState
-from aftereffect.lags.kernels import KEEP
-from aftereffect.players import lag_player
-from aftereffect.players.advisers import ADVICE, AGAIN, FIRST, Lags, Setting, lags_learn
+from aftereffect.players.advisers import ToldLags
 from aftereffect.players.default import Prior, default_player
 from aftereffect.players.lag_player import LagPlayer
 from aftereffect.players.registry import restore
@@ -35,115 +27,6 @@ from aftereffect.service.settings import Design
 
 FAR = 2**44
 """In rounds, more than any experiment has: a bound that is not informative by then is reported as never informative."""
-
-
-class ToldLags(Lags):
-    """The lag model as an adviser that an experiment tells what happened.
-
-    It does not hear what the player is told, which leaves out totals that may hold effects of something else, but the
-    arms really played and all totals, pauses, corrections, and rounds of an earlier experiment. It learns when an arm
-    is chosen, not before. Its state does not have the record, nor what was learned from it: after a restart the record
-    is given once more (`recall`) when it is needed. Beyond `most` rounds it says nothing.
-    """
-
-    def __init__(self, season: int | None, most: int) -> None:
-        super().__init__(season=season)
-        self.most = most
-
-    def begin(self, setting: Setting) -> None:
-        """Begin before round 1."""
-        super().begin(setting)
-        self.rounds = self._learned = 0
-        # The record, round by round and unit by unit; None if it is to be recalled.
-        self._arms: array[float] | None = array("d")
-        self._totals = array("d")
-        self.decided = False
-
-    @property
-    def forgotten(self) -> bool:
-        """Whether the record is to be recalled before arms are chosen."""
-        return self._arms is None and self.rounds <= self.most
-
-    @property
-    def due(self) -> bool:
-        """Whether a round of the opening needs the model: a hold has ended."""
-        first = ADVICE + self._n_arms + lag_player.UNITS
-        return bool((self._numbers[first : first + 2 * self._n_units : 2] <= 0.0).any())
-
-    @property
-    def probabilities(self) -> list[float]:
-        """The probability that each arm is the best, as it was when an arm was last chosen; equal before that."""
-        best = self._numbers[self._own - self._n_arms : self._own]
-        return (best / best.sum() if best.sum() > 0.0 else np.full(self._n_arms, 1.0 / self._n_arms)).tolist()
-
-    @property
-    def _size(self) -> int:
-        return kernel.ADVISERS[type(self._params)].size(self._params, self._n_arms)
-
-    @property
-    def _own(self) -> int:
-        """Where what is saved ends: after the probabilities, with which the judgement begins."""
-        return ADVICE + self._n_arms + lag_player.judgement_at(self._params.player) + 2 * KEEP + self._n_arms
-
-    def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float | None]]) -> None:
-        """Be told rounds: the arm (-1: none) and the total (None: missing) of every unit."""
-        self.rounds += len(arms)
-        if self.rounds > self.most:
-            self.forget()
-        elif self._arms is not None:
-            self._arms.extend(arm for row in arms for arm in row)
-            self._totals.extend(np.nan if total is None else total for row in totals for total in row)
-
-    def relearn(self, round: int, total: float | None, unit: int) -> None:
-        """Be told the correct total of a round, from 1, or that it is missing."""
-        self._numbers[AGAIN] = FIRST
-        self._learned = 0
-        if self._arms is not None:
-            self._totals[(round - 1) * self._n_units + unit] = np.nan if total is None else total
-
-    def recall(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float | None]]) -> None:
-        """Be told all rounds once more."""
-        self.rounds, self._arms, self._totals = 0, array("d"), array("d")
-        self.learn(arms, totals)
-
-    def forget(self) -> None:
-        """Drop the record, and what was learned from it, to save memory."""
-        self._arms, self._totals, self._learned = None, array("d"), 0
-        self._numbers = self._numbers[: self._own].copy()
-
-    def _catch_up(self) -> bool:
-        """Learn from the rounds told since the last time; return whether there is a model of so many."""
-        if self.rounds > self.most:
-            return False
-        if self._arms is None:
-            raise RuntimeError("the record must be recalled before arms are chosen")
-        if len(self._numbers) == self._own:
-            self._numbers = np.concatenate([self._numbers, np.zeros(self._size - self._own)])
-        first = self._learned * self._n_units
-        self._run(lags_learn, np.array(self._arms[first:]), np.array(self._totals[first:]), self._learned == 0)
-        self._learned, self.decided = self.rounds, True
-        return True
-
-    def hear(self, arms: Sequence[int], totals: Sequence[float | None]) -> None:
-        """Hear nothing: the experiment tells what happened."""
-
-    def advise(self) -> Any:
-        """Return the probabilities of the arms for the next block; None beyond the largest model."""
-        return super().advise() if self._catch_up() else None
-
-    def play(self, stream: WordState) -> Sequence[int] | None:
-        """Return the arm of each unit in a round of the opening; None beyond the largest model."""
-        return super().play(stream) if not self.due or self._catch_up() else None
-
-    def state(self) -> Any:
-        """Return what does not follow from the record."""
-        return {"numbers": self._numbers[: self._own].tolist(), "rounds": self.rounds}
-
-    def resume(self, state: Any) -> None:
-        """Load what `state` returned; the record is to be recalled."""
-        self._numbers = saved.numbers("adviser.numbers", state["numbers"], self._own)
-        self.rounds = int(state["rounds"])
-        self.forget()
 
 
 def adviser(design: Design) -> ToldLags | None:
@@ -243,15 +126,19 @@ def rhythm(panel: Panel, design: Design) -> Rhythm:
         raise InvalidArgument("coins must be a probability to compute block lengths, but got a sequence")
     if isinstance(player, CoinCleanWrapper):
         mean = 1.0 / (beta * (1.0 - beta) ** d)
-        since = None if late >= 1.0 else certificate.informative_from(lambda T: player.worst_case(T) + late * T)
+        since = None
+        if late < 1.0:
+            since = certificate.informative_from(lambda T: player.worst_case(T) + late * T < T)
         return Rhythm(d + 1, mean, since, opening_of(panel))
     mean = theory.mean_block_length(d, beta)
     try:
-        since = lasting_from(lambda T: panel.regret_bound(T) < (1.0 - late) * trivial(panel, T), 2 * d + 1)
+        since = certificate.informative_from(
+            lambda T: panel.regret_bound(T) < (1.0 - late) * trivial(panel, T), 2 * d + 1
+        )
     except AftereffectError:
         # Theorem 4 requires effects that are never negative.
-        since = FAR
-    return Rhythm(2 * d + 1, mean, since if since < FAR else None)
+        since = None
+    return Rhythm(2 * d + 1, mean, since if since is not None and since < FAR else None)
 
 
 def trivial(panel: Panel, rounds: int) -> float:
@@ -268,18 +155,3 @@ def prior_price(panel: Panel) -> float:
         return 0.0
     span, bandit = player.effects, player.certified_base()[0]
     return panel.n_units * (span.hi - span.lo) * player.factor * bandit.prior_price
-
-
-def lasting_from(below: Callable[[int], bool], period: int) -> int:
-    """Return the round from which a bound stays below the trivial one; FAR if there is none.
-
-    The ratio of the bound to T decreases in T, except for a step up at each multiple of `period`, caused by a floor. So
-    search the multiples by doubling and bisection, then bisect the rounds before the first multiple that is below.
-    """
-    least, most = 0, 1
-    while not below(most * period):
-        least, most = most, 2 * most
-        if most * period > FAR:
-            return FAR
-    most = certificate.first_true(lambda k: below(k * period), least, most)
-    return certificate.first_true(below, (most - 1) * period, most * period)

@@ -13,13 +13,14 @@ from typing import Any, Self
 
 import orjson
 
-from aftereffect.core import effects, saved
+from aftereffect.core import saved
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
+from aftereffect.players.advisers import ToldLags
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import learner
-from aftereffect.service.experiment.learner import Rhythm, ToldLags
+from aftereffect.service.experiment.learner import Rhythm
 from aftereffect.service.experiment.round import (
     CLIPPED,
     MISSING,
@@ -32,7 +33,7 @@ from aftereffect.service.experiment.round import (
     date_of,
     days_between,
 )
-from aftereffect.service.settings import WIDEST, ExperimentSettings
+from aftereffect.service.settings import ExperimentSettings
 
 COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
 PLAIN = (
@@ -98,10 +99,8 @@ class State:
         self._arms = {name: i for i, name in enumerate(settings.arms)}
         self.recent = RecentRounds(settings.max_delay, self.n_units)
         self.models, self._saved = settings.player == "model", panel
-        self.least, self.most, self.last_round = -WIDEST, WIDEST, settings.last_round
-        if settings.high is not None:
-            span = effects.effects(settings.direction, settings.low, settings.high)
-            self.least, self.most = effects.stretch_bounds(span, settings.max_delay, 1)
+        self.least, self.most = settings.heard_limits
+        self.last_round = settings.last_round
         if not self.models:
             # The record of a model is learned again when it is needed: a page or a report of one unit does not wait.
             self.probabilities = learner.probabilities(self.panel)
