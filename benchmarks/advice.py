@@ -187,7 +187,7 @@ def best_rival(one: Cell) -> float:
         *(pl.col("instance") == settings.pop("name"), pl.col("instance_params") == canonical(settings)),
         *(pl.col("round") == one["horizon"], pl.col("player") != "default_player"),
     )
-    return float(rows["regret"].min())  # type: ignore[arg-type]
+    return min(rows["regret"].to_list())
 
 
 def geometric_mean(ratios: list[float]) -> float:

@@ -680,9 +680,10 @@ def test_the_model_finds_the_best_arm_in_the_opening() -> None:
     assert np.mean(units[45:]) < 0.1
     assert f"chooses the arms of {player.opening - 90} more rounds itself" in str(player.advice)
     assert player.certificate().terms["advice"] == panel.certificate().terms["advice"] == 0.0
-    given = {"max_delay": 2, "adviser": "lags"}
+    given: dict[str, Any] = {"max_delay": 2, "adviser": "lags"}
     assert AdvisedWrapper(ae.MatchedTsallis(2), coins=[0, 1] * 50, **given).opening == 0
-    assert ae.default_player(2, prior=ae.Prior([0.2, 0.4], updates=5), **given).opening == 0  # type: ignore[attr-defined]
+    warm: Any = ae.default_player(2, prior=ae.Prior([0.2, 0.4], updates=5), **given)
+    assert warm.opening == 0
 
 
 def test_an_advised_player_is_not_watched() -> None:

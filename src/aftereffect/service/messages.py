@@ -268,7 +268,7 @@ class StoredRow(Reply):
     draw: the arm was drawn in this round. washin: effects of the previous arm may still arrive. measured: whether the
     total was learned from, None until the block has ended. fed: the loss passed to the learner, if this round ended a
     block. substituted: the arm that was drawn is away, and this one is played in its place. drawn: the arm that the
-    learner drew. withheld: the total is recorded, but not learned from.
+    learner drew. withheld: the total is recorded, but only a model learns from it.
     """
 
     round: RoundNumber

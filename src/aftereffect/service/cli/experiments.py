@@ -205,7 +205,7 @@ def resume(service: "Service", experiment: Experiment = None) -> Answer:
     """Resume after a pause.
 
     Effects fade during a pause, so the first d totals lack the effects of earlier rounds: these d rounds are a warm-up,
-    recorded but not learned from.
+    from which only a model learns.
     """
     return _changed(service, experiment, "resume")
 

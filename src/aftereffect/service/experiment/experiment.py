@@ -351,7 +351,7 @@ class Experiment(State):
         return self._change("pause", at, {"last": self.last})
 
     def _resume(self, at: str) -> Done:
-        """Resume. Effects of actions during the pause arrive for d rounds; these are recorded but not learned from."""
+        """Resume. Effects of actions during the pause arrive for d rounds; only a model learns from these."""
         if self.phase == "running":
             return self._change()
         self._require("resume it", "paused")
