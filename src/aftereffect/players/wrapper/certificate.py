@@ -182,7 +182,9 @@ def first_true(holds: Callable[[int], bool], least: int, most: int) -> int:
     return most
 
 
-def tuned_base(base: str, n_arms: int, max_delay: int, horizon: int, form: str, direction: str) -> tuple[Bandit, float]:
+def tuned_base_and_coins(
+    base: str, n_arms: int, max_delay: int, horizon: int, form: str, direction: str
+) -> tuple[Bandit, float]:
     """Return a base algorithm with the rate for this horizon, and β."""
     checks.choice("base", base, ("tsallis", "exp3"))
     checks.choice("form", form, FORMS)

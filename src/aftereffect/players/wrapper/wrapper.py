@@ -448,7 +448,7 @@ class CompositeLossWrapper(BlockWrapper):
         docs/theory/sharper.md. For horizon < 2d+1 there are no updates: all arms are equally likely.
         """
         direction = common.get("direction", "minimize")
-        bandit, coins = certificates.tuned_base(base, n_arms, max_delay, horizon, form, direction)
+        bandit, coins = certificates.tuned_base_and_coins(base, n_arms, max_delay, horizon, form, direction)
         player = cls(bandit, max_delay=max_delay, coins=coins, **common)
         player.tuned_horizon = horizon
         return player
