@@ -142,6 +142,37 @@ def test_beyond_a_size_it_advises_no_more_and_the_page_says_so(store: Store, mon
     assert store.verify()[0].ok
 
 
+@pytest.mark.parametrize("units", [1, 2])
+@pytest.mark.parametrize("total", [None, 1e9], ids=["missing", "void"])
+def test_a_block_whose_last_report_is_not_heard_does_not_wait_for_the_model(
+    store: Store, units: int, total: float | None
+) -> None:
+    hand = Hand(store, **{**ADVISED, "max_delay": 0}, prior=PRIOR, units=units)
+    hand.play(8)
+    ended = 0
+    for _ in range(12):
+        number = store.perform(hand.id, Ask())["round"]
+        ended += store._writer._loaded[hand.id].experiment.panel.player.consults
+        for unit in hand.units:
+            store.perform(hand.id, Tell(number, total, unit))
+        # As it is loaded from its last checkpoint and the events since then.
+        assert store.experiment(hand.id).round == number
+    assert ended > 3
+    assert store.verify()[0].ok
+
+
+@pytest.mark.parametrize("most", range(6, 12))
+def test_a_block_that_ends_in_the_first_round_beyond_the_model_does_not_wait_for_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("aftereffect.service.settings.MOST_MODEL_ROUNDS", most * 9)
+    hand = Hand(store, **{**ADVISED, "max_delay": 0}, prior=PRIOR)
+    for number in range(1, most + 4):
+        hand.play(1)
+        assert store.experiment(hand.id).round == number
+    assert store.verify()[0].ok
+
+
 @pytest.mark.parametrize("changes", [{"arms": [str(i) for i in range(21)]}, {"max_delay": 61}], ids=["arms", "delay"])
 def test_where_a_model_would_be_too_large_nobody_advises(store: Store, changes: dict[str, Any]) -> None:
     view = store.create({**ADVISED, **changes})

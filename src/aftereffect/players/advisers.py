@@ -442,7 +442,6 @@ class ToldLags(Lags):
         # The record, round by round and unit by unit; None if it is to be recalled.
         self._arms: array[float] | None = array("d")
         self._totals = array("d")
-        self.decided = False
 
     @property
     def forgotten(self) -> bool:
@@ -506,7 +505,7 @@ class ToldLags(Lags):
             self._numbers = np.concatenate([self._numbers, np.zeros(self._size - self._own)])
         first = self._learned * self._n_units
         self._run(lags_learn, np.array(self._arms[first:]), np.array(self._totals[first:]), self._learned == 0)
-        self._learned, self.decided = self.rounds, True
+        self._learned = self.rounds
         return True
 
     def hear(self, arms: Sequence[int], totals: Sequence[float | None]) -> None:

@@ -83,7 +83,11 @@ class Experiment(State):
 
     def lacks_record(self, command: Command) -> bool:
         """Return whether `recall` must come before a command: arms may be chosen, and the adviser has no record."""
-        if self.adviser is None or not self.adviser.forgotten:
+        return self._may_decide(command) and self.adviser is not None and self.adviser.forgotten
+
+    def _may_decide(self, command: Command) -> bool:
+        """Return whether the adviser may learn in a command: not if the last reports of a block turn out missing."""
+        if self.adviser is None or self.adviser.rounds > self.adviser.most:
             return False
         player: Any = self.panel.player
         match command:
@@ -101,6 +105,7 @@ class Experiment(State):
 
         recalled: the row that `forgotten` asks for; without it, such a command is refused with code "closed".
         """
+        self.may_have_decided = self._may_decide(command)
         if self.lacks_record(command):
             raise Corrupt("the record of all rounds must be recalled before arms are chosen")
         return self._do(command, at, recalled)

@@ -88,7 +88,8 @@ class State:
     its substitute. away: the unavailable arms; arm_was_away: whether there ever was one. shift: the days of all pauses.
     inherited: the experiment whose rounds were taken over, and how many; None if there is none. history: the rounds of
     another experiment before round 1, which models know; skipped: [t, n] for n rounds without an arm before round t, in
-    pauses, as far as models know them; idle: those before the next round.
+    pauses, as far as models know them; idle: those before the next round. may_have_decided: the adviser
+    may have learned in the latest command.
     """
 
     def __init__(self, settings: ExperimentSettings, panel: Mapping[str, Any] | None = None) -> None:
@@ -121,6 +122,7 @@ class State:
         self.inherited: dict[str, Any] | None = None
         self.history = self.idle = 0
         self.skipped: list[list[int]] = []
+        self.may_have_decided = False
         self.phase = "draft" if settings.draft else "running"
 
     @cached_property
@@ -152,14 +154,6 @@ class State:
             self.adviser.recall(arms, totals)
             if self.adviser.rounds != known:
                 raise Corrupt(f"the record must have {known} rounds, pauses among them, but has {len(arms)}")
-
-    def decided(self) -> bool:
-        """Return whether the adviser has learned since the last time that this was asked."""
-        found = self.adviser
-        if found is None or not found.decided:
-            return False
-        found.decided = False
-        return True
 
     @property
     def void(self) -> bool:

@@ -220,7 +220,7 @@ class Changes:
         return Loaded(key.number, identity, at, experiment, 0, head)
 
     def add(self, loaded: Loaded, done: Done) -> bool:
-        """Add the event and the rows of a command; return whether its adviser has learned."""
+        """Add the event and the rows of a command; return whether its adviser may have learned."""
         event, number, seq = done.event, loaded.number, loaded.seq + 1
         if event is None:
             return False
@@ -233,9 +233,9 @@ class Changes:
         loaded.seq, loaded.head = seq, head
         self._moved[loaded.id] = loaded, done.answer["state"]
         self.touched.add(loaded.id)
-        if not loaded.experiment.decided():
+        if not loaded.experiment.may_have_decided:
             return False
-        # So a load never replays a decision, for which the model would have to learn again.
+        # So a load never replays a command for which the model might have to learn again.
         loaded.checkpoint_at = seq
         return True
 
