@@ -65,6 +65,39 @@ def test_a_correction_leaves_what_the_right_total_would_have_left():
     assert (wrong._numbers[own:saved] == right._numbers[own:saved]).all()
 
 
+@pytest.mark.parametrize(("policy", "heard"), [("void", None), ("clip", 10.0)])
+def test_totals_out_of_range_are_recorded_as_they_are_heard(policy, heard):
+    settings = {"max_lag": 3, "low": 0.0, "high": 10.0, "seed": 1}
+    odd, plain = ae.LagPlayer(3, out_of_range=policy, **settings), ae.LagPlayer(3, **settings)
+    random = np.random.default_rng(0)
+    for t in range(60):
+        total = None if t == 30 else random.uniform(0.0, 10.0)
+        for player in (odd, plain):
+            player.ask()
+            player.tell(total if t % 7 else 1e200 if player is odd else heard, arm=t // 2 % 3)
+    for player, total in ((odd, 500.0), (plain, heard)):
+        player.learn([[0], [1]], [[total], [2.0]])
+        player.correct(4, total)
+    assert odd.state()["record"] == plain.state()["record"]
+    assert odd.model.effects().mean.tolist() == plain.model.effects().mean.tolist()
+    twin = ae.restore(json.loads(json.dumps(odd.state())))
+    for _ in range(20):
+        assert twin.ask() == odd.ask()
+        twin.tell(5.0)
+        odd.tell(5.0)
+
+
+def test_corrections_and_rounds_learned_out_of_range_are_refused():
+    player = ae.LagPlayer(2, low=0.0, high=10.0, seed=1)
+    player.ask()
+    player.tell(3.0)
+    with pytest.raises(ae.InvalidTotal, match=r"total must lie in \[0, 10\], but got 11"):
+        player.correct(1, 11.0)
+    with pytest.raises(ae.InvalidTotal, match=r"total must lie in \[0, 10\], but got -1"):
+        player.learn([[0]], [[-1.0]])
+    assert [totals for _, totals in player.state()["record"]] == [[3.0]]
+
+
 def test_an_arm_that_was_really_played_is_the_one_learned_from():
     player = ae.LagPlayer(3, max_lag=1, seed=4)
     player.ask()

@@ -23,14 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.errors import InvalidArgument, InvalidState, OutOfTurn
+from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.core.kernel import DREW, OWN, FloatState, WordState, helper, routine
 from aftereffect.core.random import ARMS, uniform
 from aftereffect.lags import kernels as lags
 from aftereffect.lags.kernels import JUMP, JUMP_VARIANCE, KEEP, NOISES, LagParams
 from aftereffect.lags.model import LARGEST, LagModel, checked_params, checked_total
 from aftereffect.players.base import KernelPlayer
-from aftereffect.players.limits import Limits
+from aftereffect.players.limits import REFUSED, Limits, usable_total
 from aftereffect.players.protocol import PanelRound, Round
 
 LENGTHS = (6, 16, 40, 90)
@@ -374,7 +374,7 @@ class LagPlayer(KernelPlayer):
         except Exception:
             self._arm = asked
             raise
-        self._record.append(([self._arm], [math.nan if total is None else float(total)]))
+        self._record.append(([self._arm], [self._heard(total)]))
         return played
 
     def tell_units(self, totals: Sequence[float | None], arms: Sequence[int] | None = None) -> PanelRound:
@@ -387,8 +387,16 @@ class LagPlayer(KernelPlayer):
         except Exception:
             self._arms = asked
             raise
-        self._record.append((played.arms, [math.nan if total is None else float(total) for total in totals]))
+        self._record.append((played.arms, [self._heard(total) for total in totals]))
         return played
+
+    def _heard(self, total: float | None) -> float:
+        """Return a total as the model hears it: NaN if it is missing or void; raise InvalidTotal if it is refused."""
+        value = math.nan if total is None else checks.total(total)
+        used = usable_total(self._params.limits, self._round, value)
+        if used == REFUSED:
+            raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
+        return float(used)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
@@ -406,7 +414,7 @@ class LagPlayer(KernelPlayer):
         if self._open:
             raise OutOfTurn("tell must come before learn, but a round is open")
         played = [[checks.integer("arm", arm, low=-1, high=self.n_arms - 1) for arm in row] for row in arms]
-        found = [[math.nan if total != total else checked_total(total) for total in row] for row in totals]
+        found = [[math.nan if total != total else self._heard(total) for total in row] for row in totals]
         if {*map(len, played), *map(len, found)} - {self.n_units} or len(played) != len(found):
             raise InvalidArgument(f"arms and totals must be rows of {self.n_units}, one per unit, for the same rounds")
         self._record += list(zip(played, found, strict=True))
@@ -416,7 +424,7 @@ class LagPlayer(KernelPlayer):
         """Correct the total of a round, from 1, or report it late: what follows is learned again."""
         round = checks.integer("round", round, low=1, high=len(self._record))
         unit = checks.integer("unit", unit, low=0, high=self.n_units - 1)
-        self._record[round - 1][1][unit] = checked_total(total)
+        self._record[round - 1][1][unit] = self._heard(total)
         self._learn_again()
 
     def _learn_again(self) -> None:
