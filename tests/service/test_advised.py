@@ -197,6 +197,23 @@ def test_a_continuation_knows_the_rounds_before_and_has_no_opening(store: Store)
     assert all(verdict.ok for verdict in store.verify())
 
 
+def test_the_first_draw_of_a_continuation_has_the_probability_that_advice_gave_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    with Store.open(url) as store:
+        hand = Hand(store, **ADVISED)
+        hand.play(40)
+        hand.id = store.continue_with(hand.id, add=["d"]).id
+        before = store.experiment(hand.id).probabilities
+        first = store.perform(hand.id, Ask())
+        player = store._writer._loaded[hand.id].experiment.panel.player
+        assert first["probability"] == player.probabilities["abcd".index(first["arm"])] != before[first["arm"]]
+        store.perform(hand.id, Tell(1, 5.0))
+    with Store.open(url) as store:
+        # The block goes on with what its arm was drawn with.
+        assert store.perform(hand.id, Ask())["probability"] == first["probability"]
+        assert store.verify(hand.id)[0].ok
+
+
 def test_what_is_said_of_the_first_rounds_and_of_the_advice(store: Store) -> None:
     hand = Hand(store, **ADVISED)
     first = store.perform(hand.id, Ask())

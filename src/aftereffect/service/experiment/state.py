@@ -209,7 +209,8 @@ class State:
             self.idle = 0
         drawn, start = self.panel.ask(), t if self.models else self.panel.block_start
         opening = t <= self.opening
-        if self.models or opening:
+        if self.models or opening or t == 1:
+            # Without an opening, but with rounds of another experiment, advice comes before the first draw.
             self.probabilities = learner.probabilities(self.panel)
         self.last = t
         if start == t:
