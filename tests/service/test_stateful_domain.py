@@ -361,7 +361,7 @@ class Machine(RuleBasedStateMachine):
 
     def restated(self, number: int, u: int) -> None:
         """The adviser hears corrections of closed rounds."""
-        if number <= len(self.adviser.record):
+        if number <= len(self.adviser.record) and not self.paper:
             void = self.statuses[number, u] == "void"
             self.adviser.record[number - 1][1][u] = None if void else self.reports[number, u]
             # It judges anew, however few rounds there are since the last time.

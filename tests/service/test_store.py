@@ -473,9 +473,9 @@ def test_a_view_is_made_again_only_after_a_change(store, monkeypatch):
     monkeypatch.setattr(event_log, "load", lambda *given: loads.append(given) or load(*given))
     assert [store.experiment(one).round for _ in range(3)] == [0, 0, 0]
     assert (store.learned(one).totals, store.learned(one).totals, len(loads)) == (0, 0, 2)
-    store.perform_many([(one, Ask()), (one, Tell(1, 0.5))])
-    assert [store.experiment(one).counts["reports"] for _ in range(3)] == [1, 1, 1]
-    assert (store.learned(one).totals, store.learned(one).totals, len(loads)) == (1, 1, 4)
+    store.perform_many([(one, Ask()), (one, Tell(1, 0.5)), (one, Ask()), (one, Tell(2, 0.5))])
+    assert [store.experiment(one).counts["reports"] for _ in range(3)] == [2, 2, 2]
+    assert (store.learned(one).totals, store.learned(one).totals, len(loads)) == (2, 2, 4)
     with pytest.raises(Refused, match="there is no experiment"):
         store.experiment("nothing")
 

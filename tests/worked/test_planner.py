@@ -77,11 +77,11 @@ def test_without_carry_over_many_rounds_make_the_default_player_worth_while() ->
 
 
 def test_the_lag_model_is_recommended_where_the_guarantee_takes_too_long() -> None:
-    found = ae.plan(n_arms=2, rounds=150, max_delay=7, noise=0.4, player="advised")
+    found = ae.plan(n_arms=2, rounds=500, max_delay=3, noise=0.4, player="advised")
     assert found.recommended is found.model
     first = 'Choose the lag model instead (player "model"), which has no guarantee: it is expected to bring'
     assert found.sentences("day")[0].startswith(first)
-    alone = ae.plan(n_arms=2, rounds=150, max_delay=7, noise=0.4)
+    alone = ae.plan(n_arms=2, rounds=500, max_delay=3, noise=0.4)
     assert alone.model is None
     assert alone.player.gains.tolist() == found.model.gains.tolist()
     assert alone.sentences()[0].startswith("The lag model is worth while: it is expected to bring")

@@ -124,7 +124,7 @@ def plan(design: Design, found: "Rhythm", per_quarter: float) -> list[str]:
 def _rhythm(design: Design, found: "Rhythm") -> list[str]:
     """Return sentences on the length of blocks and the reason for it."""
     d, r, shortest, mean = design.max_delay, design.round_length, found.shortest_block, found.mean_block
-    first = f"In the first {counted(found.opening, 'round')} ({_days(found.opening * r)}) a model of all totals "
+    first = f"In the first {counted(found.opening, 'round')} ({duration(found.opening * r)}) a model of all totals "
     opening = [f"{first}chooses the arms itself, as it learns."] if found.opening else []
     late = design.late_share
     rest = f"{late:.1%} of an effect arrives later than that. The guarantee includes this part; with a longer "

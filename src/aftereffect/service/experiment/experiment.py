@@ -60,8 +60,8 @@ class Experiment(State):
     >>> experiment = Experiment(checked_settings(given))
     >>> asked = experiment.do(commands.Ask(), "2026-01-01T00:00:00Z").answer
     >>> told = experiment.do(commands.Tell(asked["round"], 0.75), "2026-01-01T20:00:00Z")
-    >>> told.answer["status"], told.event["kind"], told.rows[0]["measured"]
-    ('reported', 'tell', True)
+    >>> told.answer["status"], told.event["kind"], told.rows[0]["total"]
+    ('reported', 'tell', 0.75)
     """
 
     def view(self, id: str = "", created_at: str = "") -> Overview:
