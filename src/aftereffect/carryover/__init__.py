@@ -13,32 +13,11 @@ docs/theory/carryover.md has the model, the estimator and the coverage that was 
 
 from aftereffect.carryover.effects_by_lag import Alike, Bands, Curves, Longer
 from aftereffect.carryover.martingale import Block, Watch, blocks_of, watch
-from aftereffect.carryover.mix_models import (
-    AdstockCurves,
-    best_probabilities,
-    lift_rows,
-    meridian_curves,
-    pymc_curves,
-)
+from aftereffect.carryover.mix_models import AdstockCurves, best_probabilities, lift_rows, meridian_curves, pymc_curves
 from aftereffect.carryover.pilot import ExpectedWidth, Pilot, prior
 from aftereffect.carryover.regression import estimate
 
 __all__ = [
-    "AdstockCurves",
-    "Alike",
-    "Bands",
-    "Block",
-    "Curves",
-    "ExpectedWidth",
-    "Longer",
-    "Pilot",
-    "Watch",
-    "best_probabilities",
-    "blocks_of",
-    "estimate",
-    "lift_rows",
-    "meridian_curves",
-    "prior",
-    "pymc_curves",
-    "watch",
+    "AdstockCurves", "Alike", "Bands", "Block", "Curves", "ExpectedWidth", "Longer", "Pilot", "Watch",
+    "best_probabilities", "blocks_of", "estimate", "lift_rows", "meridian_curves", "prior", "pymc_curves", "watch"
 ]

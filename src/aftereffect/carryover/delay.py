@@ -6,7 +6,7 @@ another arm. docs/theory/soft_windows.md has the bounds.
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -224,49 +224,36 @@ def _by_bounds(
     rows: FloatArray, measured: Curves | None, players: "Sequence[CoinCleanWrapper]", assume: str, horizon: int | None
 ) -> DelayChoice:
     """Return the choice of d by the bounds of these players, without simulated regrets."""
-    delays, span, T = np.array([player.max_delay for player in players]), players[0].effects, horizon
-    width = span.hi - span.lo
-    prices, inside, most, left = _priced(rows, measured, players, assume)
-    priced = list(zip(players, prices, strict=True))
-    since = np.array([_since(player, price, most) for player, price in priced])
-    bounds = np.full(len(delays), math.nan)
-    if T is not None:
-        bounds = np.array([width * min(T, price.bound(player, T)) for player, price in priced])
-    worst = None
-    if left is not None:
-        late = [_late(left / width, player).bound(player, T) if T else math.nan for player in players]
-        worst, left = np.maximum(bounds, width * np.minimum(T or math.nan, late)), left[delays]
-    useful = T is not None and (since <= T).any()
-    chosen = int(delays[(bounds if useful else since).argmin()])
-    return DelayChoice(
-        chosen, assume, players[0].n_arms, T, delays, inside, bounds, since, left=left, worst=worst
-    )
-
-
-def _priced(
-    rows: FloatArray, measured: Curves | None, players: "Sequence[CoinCleanWrapper]", assume: str
-) -> "tuple[list[Price], FloatArray, float, FloatArray | None]":
-    """Return for each player what effects later than its d cost, and how much of an effect arrives within d.
-
-    Also the largest possible regret of a round, in units of the range, and, with measured curves, by lag how much may
-    be left at the worst end of the bands.
-    """
     delays, span = np.array([player.max_delay for player in players]), players[0].effects
+    width, left, worst = span.hi - span.lo, None, None
+
+    def bounds_of(prices: Iterable["Price"]) -> FloatArray:
+        """Return the bound for each player at the horizon, NaN without one."""
+        if horizon is None:
+            return np.full(len(delays), math.nan)
+        pairs = zip(players, prices, strict=True)
+        return np.array([width * min(horizon, price.bound(player, horizon)) for player, price in pairs])
+
     if measured is None:
-        # tails[d] is the share that arrives more than d rounds after the action.
-        tails = rows[:, ::-1].cumsum(axis=1)[:, ::-1].max(axis=0)
-        tails = np.append(tails[1:], 0.0)[delays]
-        inside, most, left = 1.0 - tails, 1.0, None
+        # What arrives more than d rounds after the action, of the arm with most of it.
+        tails = np.append(rows[:, :0:-1].cumsum(axis=1)[:, ::-1].max(axis=0), 0.0)[delays]
+        inside, most = 1.0 - tails, 1.0
         each = theory.tail_price(players[0].direction, players[0].low, players[0].high)
         prices = [Price(1.0, 0.0, each * tail) for tail in tails]
     else:
-        width = span.hi - span.lo
         spreads, left, largest = _spreads(measured, width)
         inside, most = 1.0 - spreads[delays] / max(largest, spreads.max()), largest / width
         prices = [_late(spreads / width, player) for player in players]
     if assume == "alike":
         prices = [_alike(rows[0], player) for player in players]
-    return prices, inside, most, left
+    bounds = bounds_of(prices)
+    if left is not None:
+        worst = np.maximum(bounds, bounds_of(_late(left / width, player) for player in players))
+        left = left[delays]
+    since = np.array([_since(player, price, most) for player, price in zip(players, prices, strict=True)])
+    useful = horizon is not None and (since <= horizon).any()
+    chosen = int(delays[(bounds if useful else since).argmin()])
+    return DelayChoice(chosen, assume, players[0].n_arms, horizon, delays, inside, bounds, since, None, left, worst)
 
 
 class Price(NamedTuple):
@@ -324,10 +311,10 @@ def _spreads(curves: Curves, width: float) -> tuple[FloatArray, FloatArray, floa
         raise InvalidArgument(f"high - low must be at least {least:g}, by which arms differ, but got {width:g}")
     if curves.unmeasured:
         message = f"arms {list(curves.unmeasured)} are not measured, and not considered"
-        warnings.warn(message, AftereffectWarning, stacklevel=5)
+        warnings.warn(message, AftereffectWarning, stacklevel=4)
     if not any(((bands.lower > 0.0) | (bands.upper < 0.0)).any() for bands in (curves.effects, whole, later)):
         message = "no effect of any arm can be told from 0, so that the chosen d is no finding: measure longer"
-        warnings.warn(message, AftereffectWarning, stacklevel=5)
+        warnings.warn(message, AftereffectWarning, stacklevel=4)
     spreads = np.ptp(later.values[arms] - later.values[arms, ends, np.newaxis], axis=0)
     spreads[ends:] = 0.0
     largest = max(float(np.ptp(whole.values[arms, ends])), 1e-9 * width)

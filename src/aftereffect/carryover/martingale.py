@@ -153,7 +153,7 @@ def blocks_of(player: BlockWrapper, totals: Iterable[float | None]) -> list[Bloc
     if len(totals) != player.rounds_played:
         rounds = counted(player.rounds_played, "round")
         raise InvalidArgument(f"totals must have one entry for each of the player's {rounds}, but got {len(totals)}")
-    d, clean, start, void = again.max_delay, list[float](), 1, False
+    d, clean, start = again.max_delay, list[float](), 1
     for t, total in enumerate(totals, start=1):
         again.ask()
         if again.block_start != start:
@@ -161,11 +161,13 @@ def blocks_of(player: BlockWrapper, totals: Iterable[float | None]) -> list[Bloc
         if total is not None and t - start >= d:
             clean.append(float(total))
         played = again.tell(total)
-        if not void and again.out_of_range == "void" and again.counts.out_of_range:
+        if found and found[-1].fed is None:
+            continue
+        if again.out_of_range == "void" and again.counts.out_of_range:
             found.append(Block(played.arm, clean, None, 1))
-            void = True
-        if not void and played.fed_loss is not None:
-            found.append(Block(played.arm, clean, played.fed_loss, window_rounds(again)))
+        elif played.fed_loss is not None:
+            measured = again.coins.gap - d if isinstance(again, CoinCleanWrapper) else d + 1
+            found.append(Block(played.arm, clean, played.fed_loss, measured))
     if end["open"]:
         again.ask()
     replayed = again.unsealed()
@@ -272,7 +274,10 @@ def least_probabilities(bandit: Any, terms: Terms) -> FloatArray:
     q, K = bandit.probabilities, bandit.n_arms
     if isinstance(bandit, TsallisFTRL | Exp3):
         # An estimated loss, never negative, is added to the arm played: an arm is least probable after a loss of 1.
-        return SAFETY * np.array([_after(bandit, arm)[arm] for arm in range(K)])
+        twins = [bandit.from_state(bandit.state()) for _ in range(K)]
+        for arm, twin in enumerate(twins):
+            twin.learn(arm, 1.0)
+        return SAFETY * np.array([twin.probabilities[arm] for arm, twin in enumerate(twins)])
     if not isinstance(bandit, AdaptiveTsallis):
         raise InvalidArgument(
             "bandit must be a MatchedTsallis, AdaptiveTsallis, TsallisFTRL or Exp3, whose next probabilities can be "
@@ -311,14 +316,6 @@ def tsallis_probabilities(losses: FloatArray, rates: FloatArray) -> FloatArray:
     return q
 
 
-def _after(bandit: Any, arm: int) -> FloatArray:
-    """Return the probabilities after a loss of 1 of an arm."""
-    twin = bandit.from_state(bandit.state())
-    twin.learn(arm, 1.0)
-    found: FloatArray = twin.probabilities
-    return found
-
-
 def unplayed(player: BlockWrapper) -> BlockWrapper:
     """Return an unplayed player with the same settings, coins and seed."""
     if player.n_units != 1:
@@ -336,11 +333,6 @@ def unplayed(player: BlockWrapper) -> BlockWrapper:
         base.fresh(), coins=coins.sequence if bias is None else bias, seed=player.seed, **player.settings
     )
     return made
-
-
-def window_rounds(player: BlockWrapper) -> int:
-    """Return the number of rounds that are summed in the update round which the coins have reached."""
-    return player.coins.gap - player.max_delay if isinstance(player, CoinCleanWrapper) else player.max_delay + 1
 
 
 def _checked(player: BlockWrapper, block: Block, name: str) -> tuple[Block, float, Terms]:

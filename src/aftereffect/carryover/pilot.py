@@ -96,22 +96,11 @@ class Pilot:
         return ExpectedWidth(float(halves[0][shown].mean()), float(halves[1][shown, -1].mean()))
 
     def estimate(
-        self,
-        totals: ArrayLike,
-        *,
-        control: int | None = None,
-        season: float | None = None,
-        level: float = 0.95,
+        self, totals: ArrayLike, *, control: int | None = None, season: float | None = None, level: float = 0.95
     ) -> Curves:
         """Return the effects by lag from the totals of the pilot's rounds, NaN where missing: see `estimate`."""
         return estimate(
-            self.arms,
-            totals,
-            max_lag=self.max_lag,
-            n_arms=self.n_arms,
-            control=control,
-            season=season,
-            level=level,
+            self.arms, totals, max_lag=self.max_lag, n_arms=self.n_arms, control=control, season=season, level=level
         )
 
 

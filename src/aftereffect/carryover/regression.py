@@ -119,7 +119,7 @@ def estimate(
     _check_counts(units, by)
     dof = degrees(used, units.columns, by)
     size = units.effects
-    ar = _noise_of_units(units)
+    ar = _noise(units)
     found = fit_units(units, ar, draw_weights(q, K, D + len(ar))[D:], by)
     _check_rank(found.triangle, size + 1 - own_trend, season, len(y))
     params, covariance = found.params[:size], found.covariance[:size, :size]
@@ -247,9 +247,7 @@ def _checked_probabilities(exposure: str, probabilities: ArrayLike | None, arms:
     return q
 
 
-def series(
-    arms: ArrayLike, totals: ArrayLike, n_arms: int | None
-) -> tuple[NDArray[np.int64], FloatArray, int]:
+def series(arms: ArrayLike, totals: ArrayLike, n_arms: int | None) -> tuple[NDArray[np.int64], FloatArray, int]:
     """Return arms and totals, both of shape (rounds, units), and K."""
     played, observed = checks.as_array("arms", arms), checks.as_array("totals", totals)
     if played.dtype.kind not in "iu" or not played.size or played.min() < -1:
@@ -305,27 +303,25 @@ def _check_rank(x: FloatArray, plain: int, season: float | None, rounds: int) ->
     raise InvalidArgument("arms must be varied so that every arm at every lag can be told from the others")
 
 
-def _noise_of_units(units: Units) -> FloatArray:
-    """Return the coefficients of the noise of units, from some of them if there are very many totals."""
+def _noise(units: Units) -> FloatArray:
+    """Return the coefficients of an autoregression of the noise, from some of the units if there are very many totals.
+
+    Regressors may be dependent.
+    """
     n = units.used.shape[1]
     many = max(2, NOISE_ROWS // len(units.used)) if units.used.sum() > NOISE_ROWS else n
     some = np.unique(np.linspace(0, n - 1, min(many, n)).astype(np.int64))
     few = units._replace(arms=units.arms[:, some], totals=units.totals[:, some], used=units.used[:, some])
     own = np.kron(np.eye(few.used.shape[1])[np.newaxis], few.own[:, np.newaxis])
     x = np.stack([np.concatenate([x, own[:, u]], axis=1) for u, x in few.each()], axis=1)
-    return _noise(x, few.totals, few.used)
-
-
-def _noise(x: FloatArray, y: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
-    """Return the coefficients of an autoregression of the noise of y; columns of x may be dependent."""
-    linalg = checks.optional("scipy.linalg", "estimate", "carryover")
+    linalg, used = checks.optional("scipy.linalg", "estimate", "carryover"), few.used
     q, r, _ = linalg.qr(x[used], mode="economic", pivoting=True)
     sizes = np.abs(np.diag(r))
     basis = np.zeros((*used.shape, int((sizes > 1e-10 * sizes[0]).sum())))
     basis[used] = q[:, : basis.shape[2]]
     if (basis**2).sum(axis=2).max() > 1.0 - 1e-9:
         raise InvalidArgument("arms must be varied so that no effect is seen in a single total only")
-    observed = np.where(used, y, 0.0)
+    observed = np.where(used, few.totals, 0.0)
     squares, rest = np.sum(observed**2), np.sum((observed - basis @ np.einsum("tuk,tu->k", basis, observed)) ** 2)
     if rest <= max(NO_NOISE * squares, LARGEST**-2):
         raise InvalidArgument(
@@ -467,19 +463,12 @@ def _alike(effects: Bands, largest: FloatArray, fit: Fit) -> float:
 
 def rank_one_distance(table: FloatArray, covariance: FloatArray) -> float:
     """Return the least of (c - m)' V⁻¹ (c - m) over tables m of rank one, row by row (Cragg and Donald 1997)."""
-    rows, columns = table.shape
-    # With V⁻¹ = W'W the distance is that of ordinary least squares, linear in a factor of m when the other is fixed.
-    W = np.linalg.inv(np.linalg.cholesky(covariance))
-    target, least = W @ table.ravel(), np.inf
-    for start in (np.linalg.svd(table)[2][0], *table):
-        column, previous = start, np.inf
-        for _ in range(200):
-            row = np.linalg.lstsq(W @ np.kron(np.eye(rows), column[:, np.newaxis]), target, rcond=None)[0]
-            by_column = W @ np.kron(row[:, np.newaxis], np.eye(columns))
-            column = np.linalg.lstsq(by_column, target, rcond=None)[0]
-            distance = float(np.sum((target - by_column @ column) ** 2))
-            if previous - distance < 1e-6:
-                break
-            previous = distance
-        least = min(least, distance)
-    return least
+    optimize = checks.optional("scipy.optimize", "estimate", "carryover")
+    rows, W = len(table), np.linalg.inv(np.linalg.cholesky(covariance))
+
+    def rest(factors: FloatArray) -> FloatArray:
+        # With V⁻¹ = W'W the distance is that of ordinary least squares.
+        return np.asarray(W @ (table - np.outer(factors[:rows], factors[rows:])).ravel())
+
+    starts = (np.append(table @ row, row) for row in (np.linalg.svd(table)[2][0], *table))
+    return float(min(2.0 * optimize.least_squares(rest, start, method="lm").cost for start in starts))

@@ -69,10 +69,7 @@ class Whitening:
             process = checks.optional("statsmodels.tsa.arima_process", "estimate", "carryover")
             covariances = process.ArmaProcess(np.append(1.0, -ar)).acovf(min(chunk, rounds))
             self._covariance = self._linalg.toeplitz(covariances)
-            # What a total adds to the order totals before it: the inverse of the root has so many bands below.
-            root = self._linalg.cholesky(self._covariance, lower=True)
-            inverse = self._linalg.solve_triangular(root, np.eye(len(root)), lower=True)
-            self._bands = [np.diag(inverse, -h)[:, np.newaxis] for h in range(self._order + 1)]
+            self._root = self._linalg.cholesky(self._covariance, lower=True)
 
     def rows(self, values: FloatArray, used: NDArray[np.bool_]) -> FloatArray:
         """Return the rows of `values`, shape (rounds, columns), that are used, decorrelated."""
@@ -83,14 +80,10 @@ class Whitening:
             rows = np.flatnonzero(used[start : start + self._chunk])
             if not len(rows):
                 continue
-            some = values[start + rows]
-            if rows[-1] - rows[0] + 1 == len(rows):
-                parts.append(self._bands[0][: len(some)] * some)
-                for h in range(1, min(self._order + 1, len(some))):
-                    parts[-1][h:] += self._bands[h][: len(some) - h] * some[:-h]
-            else:
+            root = self._root[: len(rows), : len(rows)]
+            if rows[-1] - rows[0] + 1 > len(rows):
                 root = self._linalg.cholesky(self._covariance[np.ix_(rows, rows)], lower=True)
-                parts.append(self._linalg.solve_triangular(root, some, lower=True))
+            parts.append(self._linalg.solve_triangular(root, values[start + rows], lower=True))
         return np.concatenate(parts)
 
 
