@@ -32,8 +32,7 @@ from bad_advisers import useless
 
 import aftereffect as ae
 from aftereffect.core.saved import canonical
-from aftereffect.studies.cells import Cell, cell_seed
-from aftereffect.studies.instances import Draws
+from aftereffect.studies.cells import Cell, Draws, cell_seed
 from aftereffect.studies.study import Study
 
 STUDIES = Path(__file__).parents[1] / "docs" / "studies"

@@ -53,8 +53,7 @@ SPLIT = {"name": "ABTest", "share": 1.0, "order": "random"}
 
 def cells(runs: int, sizes: tuple[int, int, int], players: list[dict[str, Any]], **world: Any) -> "list[Cell]":
     """Return the cells of a world, one per player; sizes: arms, the longest lag, rounds."""
-    from aftereffect.studies.instances import instance_table
-    from aftereffect.studies.players import player_table
+    from aftereffect.studies.cells import instance_table, player_table
 
     units, found = world.pop("n_units", 1), instance_table({"name": "year", **world})
     shared: Cell = {"measure": "regret", "instance": found, "runs": runs, "instances": runs, "seed": SEED}

@@ -14,9 +14,7 @@ from pathlib import Path
 
 import aftereffect as ae
 from aftereffect.studies import Study
-from aftereffect.studies.cells import cell_seed, groups
-from aftereffect.studies.instances import Draws
-from aftereffect.studies.players import build_player
+from aftereffect.studies.cells import Draws, build_player, cell_seed, groups
 
 REPEATS = 7
 STUDIES = {

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from aftereffect.losses.year import MIDDLE, TIRED
-from aftereffect.studies.instances import GAP
+from aftereffect.studies.cells import GAP
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks
 from aftereffect.studies.report.page import Page, TableEntry, share

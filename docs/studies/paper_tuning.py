@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from aftereffect.losses.hard import noise_scale, published_gap
-from aftereffect.studies.instances import SPREADS, gap_of
+from aftereffect.studies.cells import SPREADS, gap_of
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Drawing, drawn, looks
 from aftereffect.studies.report.page import Page, TableEntry, number, plus_minus, ratio

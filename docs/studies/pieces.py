@@ -14,7 +14,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.random import TABLE, children, sequence
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.tables import Table
-from aftereffect.studies.instances import SPREADS, spread_out
+from aftereffect.studies.cells import SPREADS, spread_out
 
 SHAPES: dict[str, dict[str, Any]] = {
     # The largest regrets over √(KT) found without delay: a common level that flips every round masks the gaps.

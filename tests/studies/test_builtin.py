@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from aftereffect.players import registry
-from aftereffect.studies.cells import cell_id
-from aftereffect.studies.instances import SETTINGS
+from aftereffect.studies.cells import SETTINGS, cell_id
 from aftereffect.studies.report import page as page_module
 from aftereffect.studies.report.sections import planned, write_report
 from aftereffect.studies.study import BUILTIN, Study, builtin_names

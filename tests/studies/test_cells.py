@@ -6,10 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from aftereffect.studies.cells import Cell, cell_id, cell_seed, groups
-from aftereffect.studies.instances import SETTINGS, Draws, build_losses, gap_of, known
+from aftereffect.studies.cells import (
+    SETTINGS,
+    Cell,
+    Draws,
+    build_losses,
+    build_player,
+    can_play,
+    cell_id,
+    cell_seed,
+    gap_of,
+    groups,
+    known,
+)
 from aftereffect.studies.measure import measure, rows
-from aftereffect.studies.players import build_player, can_play
 
 
 def cell(**changes: object) -> Cell:

@@ -16,7 +16,7 @@ import aftereffect as ae
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses import spreads, tables
 from aftereffect.studies import InvalidStudy
-from aftereffect.studies.instances import build_losses
+from aftereffect.studies.cells import build_losses
 from aftereffect.studies.report.sections import write_report
 from aftereffect.studies.study import Study
 from aftereffect.theory.adaptive import open_stretch

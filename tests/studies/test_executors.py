@@ -103,7 +103,7 @@ release = threading.Event()
 with ThreadPoolExecutor(1) as pool:
     print("waiting", flush=True)
     try:
-        list(submitted(pool, [[{}]], lambda unit, threads: release.wait(), lambda unit, error: None, 1))
+        list(submitted(pool, [[{}]], lambda unit: release.wait()))
     finally:
         release.set()
 """

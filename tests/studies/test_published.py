@@ -13,8 +13,7 @@ from publish import MOST, publish
 
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies import Study, measure
-from aftereffect.studies.cells import Cell, cell_id
-from aftereffect.studies.instances import Draws
+from aftereffect.studies.cells import Cell, Draws, cell_id
 from aftereffect.studies.measure import ROWS
 from aftereffect.studies.study import BUILTIN
 

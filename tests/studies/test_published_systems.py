@@ -14,8 +14,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses import spreads
 from aftereffect.losses.linear_system import ADVERTISING, system_rewards
 from aftereffect.studies import Study
-from aftereffect.studies.cells import cell_seed
-from aftereffect.studies.instances import build_losses, instance_table, known
+from aftereffect.studies.cells import build_losses, cell_seed, instance_table, known
 from aftereffect.studies.report.page import Page
 from aftereffect.studies.report.sections import write_report
 

@@ -9,11 +9,9 @@ import polars as pl
 import pytest
 
 import aftereffect as ae
-from aftereffect.studies import FolderUnusable, Study, instances, measure
+from aftereffect.studies import FolderUnusable, Study, cells, measure
 from aftereffect.studies import run as run_module
-from aftereffect.studies.cells import Cell, cell_id, cell_seed
-from aftereffect.studies.instances import build_losses
-from aftereffect.studies.players import build_player
+from aftereffect.studies.cells import Cell, build_losses, build_player, cell_id, cell_seed
 from aftereffect.studies.results import Folder
 
 UNIFORM = [{"name": "CompositeLossWrapper", "base": "uniform"}]
@@ -188,29 +186,29 @@ def test_draws_that_do_not_fit_together_give_the_same_rows(tmp_path: Path, monke
     given: dict[str, Any] = {"runs": 6, "instances": 3, "instance": [{"name": "split"}]}
     whole = study(**given).run(tmp_path / "whole").rows
     built: list[tuple[int, int]] = []
-    real = instances.build_losses
+    real = cells.build_losses
 
     def counted(cell: Cell, draw: int) -> Any:
         built.append((cell["max_delay"], draw))
         return real(cell, draw)
 
-    monkeypatch.setattr(instances, "build_losses", counted)
+    monkeypatch.setattr(cells, "build_losses", counted)
     # Room for one draw: three waves, each built once for both players.
-    monkeypatch.setattr(instances.Draws, "ROOM", 1)
+    monkeypatch.setattr(cells.Draws, "ROOM", 1)
     assert study(**given).run(tmp_path / "waves").rows.equals(whole, null_equal=True)
     assert len(built) == len(set(built)) == 3 * whole["max_delay"].n_unique() * whole["n_arms"].n_unique()
 
 
 def test_a_cell_that_fails_on_its_second_draw_stays_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = instances.build_losses
+    real = cells.build_losses
 
     def failing(cell: Cell, draw: int) -> Any:
         if draw == 1:
             raise RuntimeError("no second draw")
         return real(cell, draw)
 
-    monkeypatch.setattr(instances, "build_losses", failing)
-    monkeypatch.setattr(instances.Draws, "ROOM", 1)
+    monkeypatch.setattr(cells, "build_losses", failing)
+    monkeypatch.setattr(cells.Draws, "ROOM", 1)
     results = study(runs=6, instances=3, instance=[{"name": "split"}]).run(tmp_path)
     assert results.finished == 0
     assert {failure["message"] for failure in results.failures.values()} == {"no second draw"}

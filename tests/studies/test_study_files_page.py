@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from aftereffect.players.registry import COMPARED, PLAYERS
+from aftereffect.studies.cells import SETTINGS
 from aftereffect.studies.cli import study as command
-from aftereffect.studies.instances import SETTINGS
 from aftereffect.studies.measure import ROWS
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.sections import SECTIONS, planned

@@ -89,7 +89,7 @@ class Facts:
 
 def to_pandas(columns: Mapping[str, Any]) -> "pd.DataFrame":
     """Return columns as a pandas frame (extra `frames`)."""
-    found: pd.DataFrame = checks.optional("pandas", "to_frame", "frames").DataFrame(columns)
+    found: pd.DataFrame = checks.optional("pandas", "a pandas frame", "frames").DataFrame(columns)
     return found
 
 

@@ -1,11 +1,10 @@
 """Studies: one file → cells → rows (Parquet) → figures and a report, on one machine or many.
 
     study       the file: instances × players × grids           run         simulates the unfinished cells
-    cells       units of simulation, identified by content      results     finished cells on disk
-    instances   losses by name                                  report/     from rows to a page
-    players     players by name                                 cli         `aftereffect study`, `aftereffect backtest`
-    measure     from a cell to its rows
+    cells       units of simulation, their losses, players      results     finished cells on disk
+    measure     from a cell to its rows                         report/     from rows to a page
     player_tables   what `aftereffect compare` and `aftereffect demo` print
+    cli         `aftereffect study`, `aftereffect backtest`
 
     backtest    players on a recorded history (`histories`)
 """

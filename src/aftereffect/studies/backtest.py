@@ -22,7 +22,7 @@ from aftereffect.losses.replay import MARGIN
 from aftereffect.players import registry
 from aftereffect.players.default import default_player
 from aftereffect.players.limits import Range
-from aftereffect.players.registry import Problem, checked_settings
+from aftereffect.players.registry import Problem
 from aftereffect.studies.histories import Recording, read_history
 from aftereffect.studies.player_tables import Contender, contenders
 from aftereffect.studies.report.charts import Drawing, band, drawn, looks
@@ -167,10 +167,8 @@ def play(
     losses = recording.losses(resample=resample, seed=seed, direction=direction, low=low, high=high)
     sizes = (losses.n_arms, losses.max_delay, losses.horizon)
     problem = Problem(*sizes, direction=direction, low=losses.low, high=losses.high)
-    simulations = {}
-    for entry, settings in chosen(players, problem):
-        player = entry.build(problem, **settings)
-        simulations[entry.label(settings)] = simulate(player, losses, runs=runs, seed=seed)
+    built = {entry.label(settings): entry.build(problem, **settings) for entry, settings in chosen(players, problem)}
+    simulations = {label: simulate(player, losses, runs=runs, seed=seed) for label, player in built.items()}
     inferred = tuple(name for name, given in (("low", low), ("high", high)) if given is None)
     return Backtest(recording, losses, resample is not None, inferred, simulations)
 
@@ -181,11 +179,8 @@ def chosen(players: Sequence[str], problem: Problem) -> list[Contender]:
         return [pair for pair in contenders(problem) if not pair[0].labelled]
     if not players:
         raise InvalidArgument("players must be at least one, but got none")
-    found = []
-    for name, _, base in (each.partition(":") for each in dict.fromkeys(players)):
-        entry = registry.find(name)
-        found.append((entry, checked_settings("player", entry.name, entry.settings, {"base": base} if base else {})))
-    return found
+    named = (each.partition(":") for each in dict.fromkeys(players))
+    return [(registry.find(name), {"base": base} if base else {}) for name, _, base in named]
 
 
 def print_scores(console: "Console", backtest: Backtest) -> None:

@@ -149,10 +149,9 @@ def read_history(
     name, text = ("the table", frames.opened(path).write_csv()) if frames.is_frame(path) else _text(Path(path))
     lines = _lines(name, text)
     header, columns = _columns(name, next(lines, None), (round_column, arm_column), effects, weights is not None)
-    known: dict[str, int] = {}
-    first: dict[tuple[int, int], int] = {}
+    first: dict[tuple[int, str], int] = {}
     texts: dict[int, str] = {}
-    effects_of: dict[tuple[int, int], FloatArray] = {}
+    effects_of: dict[tuple[int, str], FloatArray] = {}
     dated: bool | None = None
     for line, row in lines:
         where = f"{name}, line {line}"
@@ -163,7 +162,7 @@ def read_history(
         if not arm:
             raise InvalidHistory(f"{where}, column {arm_column!r}: must be a name, but it is empty")
         texts[label] = text
-        play = (label, known.setdefault(arm, len(known)))
+        play = (label, arm)
         if first.setdefault(play, line) != line and not sum_rows:
             raise InvalidHistory(
                 f"{where}: a round must have at most one row for each arm, but arm {arm!r} in round {text} is in line "
@@ -171,13 +170,13 @@ def read_history(
             )
         numbers = np.array([_number(where, header[k], row[k]) for k in columns[2:]])
         effects_of[play] = effects_of.get(play, 0.0) + numbers
-    if len(known) < 2:
-        raise InvalidHistory(f"{name}, column {arm_column!r}: must name at least 2 arms, but has {len(known)}")
-    rounds, played = (np.array(part, dtype=np.int64) for part in zip(*first, strict=True))
-    gaps = ((label, arm) for label in sorted(texts) for arm, i in known.items() if (label, i) not in first)
-    gap = next(gaps, None)
-    missing = "" if gap is None else f"round {texts[gap[0]]} has none for arm {gap[1]!r}"
-    return Recording(name, tuple(known), rounds, played, np.array(list(effects_of.values())), weights, missing)
+    arms = tuple(dict.fromkeys(arm for _, arm in first))
+    if len(arms) < 2:
+        raise InvalidHistory(f"{name}, column {arm_column!r}: must name at least 2 arms, but has {len(arms)}")
+    rounds, played = np.array([(label, arms.index(arm)) for label, arm in first], dtype=np.int64).T
+    lacking = ((t, arm) for t in sorted(texts) for arm in arms if (t, arm) not in first)
+    missing = next((f"round {texts[t]} has none for arm {arm!r}" for t, arm in lacking), "")
+    return Recording(name, arms, rounds, played, np.array(list(effects_of.values())), weights, missing)
 
 
 def _text(path: Path) -> tuple[str, str]:

@@ -25,9 +25,7 @@ from aftereffect.core.saved import canonical
 from aftereffect.engines.simulation import Simulation, choose, simulate, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.wrapper import BlockWrapper
-from aftereffect.studies.cells import Cell, cell_id, cell_seed
-from aftereffect.studies.instances import Draws, own
-from aftereffect.studies.players import build_player
+from aftereffect.studies.cells import Cell, Draws, build_player, cell_id, cell_seed, own
 
 LEVELS = {"q05": 0.05, "q25": 0.25, "q50": 0.5, "q75": 0.75, "q95": 0.95}
 BOUNDS = ("bound", "corollary_bound", "tuned_bound", "lower_bound")

@@ -4,7 +4,6 @@ The demo runs the study `rivals`, in its quick setting by default. To compare tw
 `aftereffect.compare`.
 """
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from aftereffect.core import checks
 from aftereffect.core.text import printed_table
 from aftereffect.engines.simulation import Simulation
+from aftereffect.engines.workload import cores
 from aftereffect.losses import tables
 from aftereffect.losses.protocol import Losses
 from aftereffect.players import registry
 from aftereffect.players.registry import Entry, Problem
-from aftereffect.studies.cells import groups
-from aftereffect.studies.instances import known, spread_out
+from aftereffect.studies.cells import known, spread_out
 from aftereffect.studies.study import Study
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ OURS, NAIVE = "default player", "naive Exp3"
 Contender = tuple[Entry, dict[str, Any]]
 """A player's registry entry and its settings."""
 COMPARED: list[Contender] = [(registry.find(name), settings) for name, settings in registry.COMPARED]
-
 MOST_RUNS = {"LagPlayer": 4}
 """How many runs players have at most in the comparison that take a thousand times as long for a round as others."""
 
@@ -55,9 +53,7 @@ def contenders(problem: Problem) -> list[Contender]:
     return [(entry, settings) for entry, settings in COMPARED if not entry.lacks(problem, settings)]
 
 
-def one_good_arm(
-    arms: int, max_delay: int, horizon: int, gap: float, spread: str, seed: int
-) -> tuple[Losses, Problem]:
+def one_good_arm(arms: int, max_delay: int, horizon: int, gap: float, spread: str, seed: int) -> tuple[Losses, Problem]:
     """Return losses in which one arm is best and all others are equal, and the problem as players may know it."""
     gap = checks.real("gap", gap, low=0.0, high=0.5)
     checks.choice("spread", spread, SPREADS)
@@ -96,13 +92,11 @@ def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
 
     Each cell is a unit of work of its own, so that players are compiled on all cores.
     """
-    cells = [cell for group in groups(study.cells()) for cell in group]
-    from aftereffect.engines.workload import cores
     from aftereffect.studies.report.sections import write_report
-    from aftereffect.studies.run import opened, run_cells
+    from aftereffect.studies.run import opened
 
     with opened("processes", cores()) as pool:
-        results = run_cells(cells, folder, pool, workers=len(cells), threads=1)
+        results = study.run(folder, pool, workers=len(study.cells()), threads=1)
     path = write_report(study, results, folder)
     console.print(verdict(results.rows), highlight=False)
     console.print(table(results.rows))
@@ -111,42 +105,35 @@ def demonstrate(console: "Console", folder: Path, study: Study) -> Path:
 
 def table(rows: "pl.DataFrame") -> "Table":
     """Return the regret per 1,000 rounds by player and kind of losses, sorted by the first kind."""
-    from aftereffect.studies.report import frames
     from aftereffect.studies.report.page import number
 
-    means = by_kind(rows)
-    kinds = frames.readable(rows).select("who", "labelled", "stochastic").unique()
-    needs = {who: "labels" if labels else "iid" if law else "" for who, labels, law in kinds.iter_rows()}
-    order = sorted(means, key=lambda who: (needs[who] == "labels", means[who][0]))
-    lines = [[who, *(number(mean) for mean in means[who]), needs[who]] for who in order]
+    lines = [[who, *map(number, means), needs] for who, needs, *means in by_kind(rows).iter_rows()]
     return printed_table(["regret per 1,000 rounds", *KINDS, "needs"], lines, ["needs"])
 
 
-def by_kind(rows: "pl.DataFrame") -> dict[str, list[float]]:
-    """Return each player's mean regret per 1,000 rounds on each kind; NaN where it cannot play every cell of the kind.
+def by_kind(rows: "pl.DataFrame") -> "pl.DataFrame":
+    """Return each player, its needs, and its mean regret per 1,000 rounds on each kind, players without labels first.
 
-    A player with NaN for every kind is left out.
+    A mean is null where the player cannot play every cell of the kind; a player that always has null is left out.
     """
     import polars as pl
 
     from aftereffect.studies.report import frames
 
-    finals = frames.finals(frames.readable(rows))
-    found: dict[str, list[float]] = {}
-    for who in frames.names(finals, "who"):
-        found[who] = []
-        for instances in KINDS.values():
-            here = finals.filter(pl.col("instance").is_in(instances))
-            mine = here.filter(pl.col("who") == who)
-            everywhere = mine.height == here.select("instance", *frames.SIZES).n_unique()
-            each = (1000.0 * mine["regret"] / mine["horizon"]).to_numpy()
-            found[who].append(float(each.mean()) if everywhere and mine.height else math.nan)
-    return {who: row for who, row in found.items() if not all(math.isnan(mean) for mean in row)}
+    kinds = {instance: kind for kind, instances in KINDS.items() for instance in instances}
+    needs = pl.when("labelled").then(pl.lit("labels")).when("stochastic").then(pl.lit("iid")).otherwise(pl.lit(""))
+    finals = frames.finals(frames.readable(rows)).with_columns(
+        kind=pl.col("instance").replace_strict(kinds), needs=needs, mean=1000.0 * pl.col("regret") / pl.col("horizon")
+    )
+    means = finals.group_by("who", "needs", "kind").agg(pl.col("mean").mean(), pl.len())
+    whole = means.filter(pl.col("len") == pl.col("len").max().over("kind"))
+    found = whole.pivot("kind", index=["who", "needs"], values="mean").select("who", "needs", *KINDS)
+    return found.sort(pl.col("needs") == "labels", next(iter(KINDS)), "who", nulls_last=True)
 
 
 def verdict(rows: "pl.DataFrame") -> str:
     """Return one sentence that sums up the table."""
-    means = by_kind(rows)
+    means = {who: kinds for who, _, *kinds in by_kind(rows).iter_rows()}
     ours, naive, control = (means[who][:2] for who in (OURS, NAIVE, "uniform play"))
     return (
         f"The {OURS} has {ours[0] / control[0]:.0%} of the regret of uniform play where one arm is good, and "

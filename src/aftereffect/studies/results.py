@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError
 from aftereffect.core.saved import canonical
-from aftereffect.core.text import duration
+from aftereffect.core.text import duration, to_pandas
 from aftereffect.studies.cells import Cell, cell_id
 from aftereffect.studies.measure import ROWS
 
@@ -105,9 +104,7 @@ class Results:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the rows as a pandas frame (extra `frames`)."""
-        frames = checks.optional("pandas", "to_pandas", "frames")
-        found: pd.DataFrame = frames.DataFrame(self.rows.to_dict(as_series=False))
-        return found
+        return to_pandas(self.rows.to_dict(as_series=False))
 
     def __repr__(self) -> str:
         left = f"{len(self.failures)} failed, {len(self.missing)} to do"
@@ -169,18 +166,7 @@ class Folder:
         ids = list(dict.fromkeys(cell_id(cell) for cell in cells))
         done = self.finished()
         paths = [self.path / "cells" / f"{cell}.parquet" for cell in ids if cell in done]
-        frame = pl.DataFrame(schema=CELL)
-        if paths:
-            try:
-                frame = pl.read_parquet(paths, glob=False)
-            except (OSError, pl.exceptions.PolarsError):
-                # One by one, to find the file that is faulty or has other columns.
-                each = [_read(path) for path in paths]
-                other = [one for one in each if one.schema != CELL]
-                frame = other[0] if other else pl.concat(each)
-        if frame.schema != CELL:
-            rule = "must hold cells with the columns of this version (use another folder)"
-            raise FolderUnusable(f"{paths[0].parent} {rule}, but they have {frame.columns}")
+        frame = pl.concat([pl.DataFrame(schema=CELL), *map(_read, paths)])
         rows = frame.drop("time").sort(pl.col("cell").replace_strict(ids, range(len(ids))), "round")
         times = [json.loads(text) for text in frame["time"].unique(maintain_order=True)]
         failures = {
@@ -193,12 +179,16 @@ class Folder:
 
 
 def _read(path: Path) -> pl.DataFrame:
-    """Return the rows of one cell; raise an error that names its file if it cannot be read."""
+    """Return the rows of one cell; raise an error that names its file if it cannot be read or has other columns."""
     try:
-        return pl.read_parquet(path, glob=False)
+        frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         rule = "must be a readable Parquet file (remove it and run again)"
         raise FolderUnusable(f"{path} {rule}, but {error}") from None
+    if frame.schema != CELL:
+        rule = "must hold cells with the columns of this version (use another folder)"
+        raise FolderUnusable(f"{path.parent} {rule}, but {path.name} has {frame.columns}")
+    return frame
 
 
 def write_durably(path: Path, data: bytes) -> None:

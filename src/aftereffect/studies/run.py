@@ -28,12 +28,12 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 import numpy as np
@@ -42,8 +42,7 @@ from aftereffect.core import VERSION, checks
 from aftereffect.core.errors import AftereffectWarning, ExecutorBroken, InvalidArgument
 from aftereffect.core.text import counted
 from aftereffect.engines.workload import cores, progress_bar
-from aftereffect.studies.cells import Cell, cell_id, groups
-from aftereffect.studies.instances import Draws
+from aftereffect.studies.cells import Cell, Draws, cell_id, groups
 from aftereffect.studies.measure import Measured, measure, rows
 from aftereffect.studies.results import Finished, Folder, Results
 
@@ -58,8 +57,6 @@ UNITS = 4
 """The number of units per worker, so that all workers finish at about the same time."""
 CONNECT_SECONDS = 20
 """How long to wait for a Dask scheduler."""
-
-T = TypeVar("T")
 
 
 def run_cells(
@@ -104,15 +101,14 @@ def run_cells(
         # Cells differ widely in size, so the bar counts simulated rounds.
         rounds = {cell_id(cell): cell["runs"] * cell["horizon"] for cell in left}
         with progress_bar(sum(rounds.values()), progress if isinstance(progress, bool) else None) as bar:
+            outcomes: Iterator[Finished]
             if executor is None:
-                stored = (home.put(one) for group in groups(left) for one in simulate_cells(group, threads, engine))
+                outcomes = (one for group in groups(left) for one in simulate_cells(group, threads, engine))
             else:
-                share = threads or max(1, cores() // many)
-                task = partial(simulate_all, engine=engine)
-                batches = submitted(executor, units(groups(left), many), task, _failed, share)
-                stored = (home.put(finished) for batch in batches for finished in batch)
+                task = partial(simulate_all, threads=threads or max(1, cores() // many), engine=engine)
+                outcomes = submitted(executor, units(groups(left), many), task)
             told = time.monotonic()
-            for cell in stored:
+            for cell in map(home.put, outcomes):
                 bar(rounds.pop(cell))
                 if callable(progress):
                     progress(len(cells) - len(rounds), len(cells))
@@ -123,38 +119,31 @@ def run_cells(
 
 
 def simulate_cells(cells: Sequence[Cell], threads: int | None, engine: str = "auto") -> Iterator[Finished]:
-    """Simulate cells of one group, which share their losses; yield the outcome of each as soon as it is known."""
+    """Simulate cells of one group, which share their losses; yield the outcome of each as soon as it is known.
+
+    An error affects its cell only.
+    """
     draws, left = Draws(*cells), list(cells)
-    so_far: dict[str, tuple[Measured, dict[str, Any]]] = {}
+    so_far: dict[str, tuple[Measured | None, dict[str, Any]]] = {}
     for wave in draws.waves():
         for cell in left.copy():
-            name, begun = cell_id(cell), time.perf_counter()
-            fresh: dict[str, Any] = {"cell": name, "started": datetime.now(UTC).isoformat(timespec="seconds")}
-            before, taken = so_far[name] if name in so_far else (None, fresh | origin() | {"seconds": 0.0})
-            found: Measured | Exception
+            name, begun, finished = cell_id(cell), time.perf_counter(), None
+            started = datetime.now(UTC).isoformat(timespec="seconds")
+            before, taken = so_far.get(name, (None, {"cell": name, "started": started, **origin(), "seconds": 0.0}))
             try:
                 # Again for the workers of an executor.
                 with warnings.catch_warnings(action="ignore", category=AftereffectWarning):
                     some = range(wave.start, min(wave.stop, cell["instances"]))
                     found = measure(cell, draws, threads, engine, some, before)
-            except Exception as error:
-                found = error
-            taken["seconds"] += time.perf_counter() - begun
-            if isinstance(found, Measured) and wave.stop < cell["instances"]:
                 so_far[name] = found, taken
-            else:
+                if wave.stop >= cell["instances"]:
+                    finished = Finished(name, rows(cell, found), taken, None)
+            except Exception as error:
+                finished = failed(cell, error)
+            taken["seconds"] += time.perf_counter() - begun
+            if finished is not None:
                 left.remove(cell)
-                yield _finished(cell, found, taken)
-
-
-def _finished(cell: Cell, found: Measured | Exception, taken: dict[str, Any]) -> Finished:
-    """Return the rows of a simulated cell, or its error, which affects this cell only."""
-    if isinstance(found, Measured):
-        try:
-            return Finished(cell_id(cell), rows(cell, found), taken, None)
-        except Exception as error:
-            found = error
-    return Finished(cell_id(cell), None, taken, described(found))
+                yield finished
 
 
 def simulate_all(cells: Sequence[Cell], threads: int, engine: str = "auto") -> list[Finished]:
@@ -180,15 +169,12 @@ def origin() -> dict[str, str | None]:
     return {"aftereffect": VERSION, "commit": commit, **versions, "machine": f"{model}, {counted(cores(), 'core')}"}
 
 
-def _failed(cells: Sequence[Cell], error: Exception) -> list[Finished]:
-    return [Finished(cell_id(cell), None, {}, described(error)) for cell in cells]
-
-
-def described(error: BaseException) -> dict[str, Any]:
-    """Return an error as plain text: type, message, and the last frames, with file names instead of full paths."""
+def failed(cell: Cell, error: Exception) -> Finished:
+    """Return the outcome of a cell with an error: type, message, and the last frames, with the names of their files."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     calls = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
-    return {"error": type(error).__name__, "message": str(error), "traceback": calls}
+    told = {"error": type(error).__name__, "message": str(error), "traceback": calls}
+    return Finished(cell_id(cell), None, {}, told)
 
 
 def capacity(executor: Executor, workers: int | None) -> int:
@@ -212,34 +198,30 @@ def units(groups: Sequence[Sequence[Cell]], workers: int) -> list[Sequence[Cell]
 
 
 def submitted(
-    executor: Executor,
-    work: Sequence[Sequence[Cell]],
-    task: Callable[[Sequence[Cell], int], T],
-    failed: Callable[[Sequence[Cell], Exception], T],
-    threads: int,
-) -> Iterator[T]:
-    """Submit task(unit, threads) for each unit to an executor and yield results as they arrive.
+    executor: Executor, work: Sequence[Sequence[Cell]], task: Callable[[Sequence[Cell]], list[Finished]]
+) -> Iterator[Finished]:
+    """Submit task(unit) for each unit to an executor and yield the outcomes of its cells as they arrive.
 
-    A unit whose task raises an error yields failed(unit, error). If the executor itself breaks, ExecutorBroken is
+    If a task raises an error, all cells of its unit have failed. If the executor itself breaks, ExecutorBroken is
     raised after the results that are available.
     """
-    futures: dict[Future[T], Sequence[Cell]] = {}
+    futures: dict[Future[list[Finished]], Sequence[Cell]] = {}
     broken: BaseException | None = None
     try:
         for unit in work:
-            futures[executor.submit(task, unit, threads)] = unit
+            futures[executor.submit(task, unit)] = unit
         left = set(futures)
         while left:
             # Wait with a timeout: Ctrl-C does not end a wait without one where a library (polars) handles the signal.
             done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
             for future in done:
                 try:
-                    yield future.result()
+                    yield from future.result()
                 except (BrokenExecutor, CancelledError) as error:
                     # Other units may have finished before the executor broke: yield their results first.
                     broken = error
                 except Exception as error:
-                    yield failed(futures[future], error)
+                    yield from (failed(cell, error) for cell in futures[future])
     except BrokenExecutor as error:
         broken = error
     finally:
@@ -254,7 +236,10 @@ def submitted(
 
 @contextmanager
 def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Executor | None]:
-    """Open the executor of this name. workers: their number. scheduler: the address of a running Dask cluster."""
+    """Open the executor of this name. workers: their number. scheduler: the address of a running Dask cluster.
+
+    If a worker of Dask dies, another one is given its unit; a unit fails after the deaths of four workers.
+    """
     checks.choice("executor", name, EXECUTORS)
     workers = checks.integer("workers", workers, low=1)
     if scheduler is not None and name != "dask":
@@ -266,26 +251,14 @@ def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Ex
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             yield pool
     else:
-        with _dask_client(workers, scheduler) as client:
-            yield client.get_executor(pure=False)
-
-
-@contextmanager
-def _dask_client(workers: int, scheduler: str | None) -> Iterator[Any]:
-    """Connect to a scheduler, or start one with this many workers (extra `cluster`).
-
-    If a worker dies, Dask gives its unit to another worker; a unit fails after the deaths of four workers.
-    """
-    distributed = checks.optional("distributed", "executor 'dask'", "cluster")
-    if scheduler is None:
+        distributed = checks.optional("distributed", "executor 'dask'", "cluster")
         # One task per worker, as the engine has its own threads. No dashboard, so that no port is opened.
         options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None}
-        with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-            yield client
-        return
-    try:
-        client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
-    except (OSError, ValueError) as error:
-        raise InvalidArgument(f"scheduler must be a Dask scheduler's address, but got {scheduler!r}: {error}") from None
-    with client:
-        yield client
+        with ExitStack() as stack:
+            address = scheduler or stack.enter_context(distributed.LocalCluster(**options))
+            try:
+                client = stack.enter_context(distributed.Client(address, timeout=CONNECT_SECONDS))
+            except (OSError, ValueError) as error:
+                rule = "scheduler must be a Dask scheduler's address"
+                raise InvalidArgument(f"{rule}, but got {scheduler!r}: {error}") from None
+            yield client.get_executor(pure=False)

@@ -8,7 +8,7 @@
     max_delay = [0, 3]
     horizon = [10_000]
     n_units = [1]                       # optional: how many units share the player (`ae.Panel`)
-    [[instance]]                        # names and settings: see `instances.py`
+    [[instance]]                        # names and settings: see `cells.py`
     name = "split"
     gap = 0.2
     grid = { horizon = [1000] }         # optional: lists for this instance
@@ -38,9 +38,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aftereffect.core import checks
 from aftereffect.core.errors import AftereffectError, InvalidArgument
-from aftereffect.studies.cells import Cell, cell_id
-from aftereffect.studies.instances import instance_table, own
-from aftereffect.studies.players import can_play, player_table
+from aftereffect.studies.cells import Cell, can_play, cell_id, instance_table, own, player_table
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -239,9 +237,8 @@ class Study:
                 del sizes["n_units"]
             cell: Cell = {"measure": self.measure, "instance": instance.settings, "player": player.settings, **sizes}
             cell |= {"runs": runs, "instances": self.instances, "seed": self.seed, "checkpoints": self.checkpoints}
-            told = sizes["max_delay"] if player.max_delay is None else player.max_delay
-            if told != sizes["max_delay"]:
-                cell["player_max_delay"] = told
+            if player.max_delay not in (None, sizes["max_delay"]):
+                cell["player_max_delay"] = player.max_delay
             if can_play(cell):
                 yield cell
 

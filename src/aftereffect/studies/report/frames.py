@@ -16,7 +16,7 @@ import polars as pl
 from aftereffect import theory
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.players import registry
-from aftereffect.studies.players import find
+from aftereffect.studies.cells import find
 from aftereffect.studies.report.charts import LOOKS, Drawing, Look, drawn, looks
 from aftereffect.studies.report.page import Page, TableEntry
 
@@ -58,10 +58,8 @@ def readable(rows: pl.DataFrame, apart: Collection[str] = ()) -> pl.DataFrame:
             iid = ["stochastic losses" in find(name).needs(given) for name, given in settings]
             pairs = pairs.with_columns(pl.Series("labelled", labelled), pl.Series("stochastic", iid))
         rows = rows.join(pairs, on=[kind, f"{kind}_params"], maintain_order="left")
-    sizes = rows.select(SIZES).unique(maintain_order=True)
-    sizes = sizes.with_columns(unit=pl.Series([theory.corollary_bound(*size) for size in sizes.iter_rows()]))
-    rows = rows.join(sizes, on=SIZES, maintain_order="left")
-    return rows.with_columns(unit=(pl.col("corollary_bound") / pl.col("unit")).fill_null(1.0))
+    of_unit = pl.struct(SIZES).map_elements(lambda sizes: theory.corollary_bound(*sizes.values()), pl.Float64)
+    return rows.with_columns(unit=(pl.col("corollary_bound") / of_unit).fill_null(1.0))
 
 
 class Missing(InvalidArgument):
@@ -99,9 +97,8 @@ def setting(rows: pl.DataFrame, name: str) -> pl.DataFrame:
         return rows.with_columns(x=pl.col(name).cast(pl.Float64))
     kind, _, key = name.rpartition(".")
     column = "player_params" if kind == "player" else "instance_params"
-    found = [json.loads(text).get(key) for text in rows[column]]
-    values = [float(x) if isinstance(x, int | float) and not isinstance(x, bool) else None for x in found]
-    given = rows.with_columns(x=pl.Series(values, dtype=pl.Float64)).drop_nulls("x")
+    value = pl.col(column).str.json_path_match(f"$.{key}")
+    given = rows.with_columns(x=value.cast(pl.Float64, strict=False)).drop_nulls("x")
     if given.is_empty():
         raise InvalidArgument(f"report.against must be a size or a setting that rows have, but got {name!r}")
     return given

@@ -87,8 +87,7 @@ class Page:
         self.parts.append({"kind": "table"} | part)
 
     def figure(self, drawing: Drawing, caption: str) -> None:
-        """Add a drawing with its caption; also save it as files if the page has a folder. The first is below the title.
-        """
+        """Add a drawing with its caption, also as files if the page has a folder. The first is below the title."""
         if self.figures is not None:
             self.figures.mkdir(parents=True, exist_ok=True)
             for form in FORMATS:
@@ -116,10 +115,8 @@ class Page:
 def templates() -> Environment:
     """Return the templates of pages, which escape all text."""
     loader = PackageLoader("aftereffect.studies.report")
-    found = Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    )
-    found.filters |= {"marked": marked, "paragraphs": paragraphs, "ground": ground}
+    found = Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
+    found.filters |= {"marked": marked, "paragraphs": paragraphs}
     return found
 
 
@@ -142,16 +139,6 @@ def paragraphs(words: str, style: str = "") -> Markup:
     parts = [part for part in re.split(r"\n\s*\n", words.strip()) if part]
     begin = f'<p class="{style}">' if style else "<p>"
     return Markup("\n".join(f"{begin}{marked(' '.join(part.split()))}</p>" for part in parts))
-
-
-def ground(tone: float) -> Markup:
-    """Return the background of a shaded entry as an attribute, translucent, so that it suits a light and a dark page.
-
-    >>> str(ground(-2.0)), str(ground(math.nan))
-    (' style="background:rgba(73,158,200,0.60)"', '')
-    """
-    end, weight = ("250,120,0" if tone > 0.0 else "73,158,200"), 0.6 * min(abs(tone), 1.0)
-    return Markup(f' style="background:rgba({end},{weight:.2f})"' if math.isfinite(tone) else "")
 
 
 def share(value: float) -> TableEntry:

@@ -123,6 +123,4 @@ def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> dict[str, E
     residuals = logs - matrix @ solution
     variance = float(residuals @ residuals) / left_over if left_over else math.nan
     spreads = np.sqrt(variance * np.diag(np.linalg.inv(matrix.T @ matrix)))
-    return {
-        name: Exponent(float(solution[k]), float(spreads[k]), left_over) for k, name in enumerate(columns, start=1)
-    }
+    return {name: Exponent(float(solution[k]), float(spreads[k]), left_over) for k, name in enumerate(columns, start=1)}

@@ -26,7 +26,7 @@ from aftereffect import theory
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.engines.simulation import Z95
-from aftereffect.studies.instances import own
+from aftereffect.studies.cells import own
 from aftereffect.studies.report import frames
 from aftereffect.studies.report.charts import GREY, Look, band, wide_axis
 from aftereffect.studies.report.page import Page, Shaded, TableEntry, contrast, large, number, plus_minus, ratio, share
@@ -102,16 +102,12 @@ def planned(study: Study) -> list[tuple[str, Section]]:
         tables = [cell[kind or "instance"] if kind in ("", "player") else {} for cell in study.cells()]
         if item not in frames.SIZES and item != "player.max_delay" and not any(key in table for table in tables):
             raise InvalidArgument(f"report.against must hold sizes and settings of the study, but got {item!r}")
-    plots = [(f"against {name}", partial(against, name=name)) for name in given["against"]]
-    return [*((item, _section(item)) for item in given["figures"]), *plots]
-
-
-def _section(name: str) -> Section:
-    """Return a section: one of the library's, or the user's own at an import path, module:function."""
-    if ":" in name:
-        found: Section = own("report.figures", name)[0]
-        return found
-    return SECTIONS[checks.choice("report.figures", name, tuple(SECTIONS))]
+    found: list[tuple[str, Section]] = []
+    for item in given["figures"]:
+        # The user's own sections have import paths.
+        known = None if ":" in item else SECTIONS[checks.choice("report.figures", item, tuple(SECTIONS))]
+        found.append((item, known or own("report.figures", item)[0]))
+    return [*found, *((f"against {name}", partial(against, name=name)) for name in given["against"])]
 
 
 def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -> None:
@@ -138,14 +134,14 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
     page.section("How it was made")
     facts = [("study", study.name), ("measure", study.measure), ("seed", str(study.seed))]
     columns = {"runs": "runs a cell", "instances": "draws of the losses", "n_arms": "arms, K"}
-    for name, words in (columns | {"max_delay": "longest delay, d", "horizon": "rounds, T"}).items():
-        facts.append((words, ", ".join(f"{value:,}" for value in sorted(set(rows[name].to_list())))))
+    columns |= {"max_delay": "longest delay, d", "horizon": "rounds, T"}
+    for name, words in columns.items():
+        facts.append((words, ", ".join(f"{value:,}" for value in rows[name].unique().sort())))
     for kind in ("instance", "player"):
         pairs = rows.select(kind, f"{kind}_params").unique(maintain_order=True).iter_rows()
         shown = [(name, ", ".join(f"{k} {v}" for k, v in json.loads(text).items())) for name, text in pairs]
         facts.append((f"{kind}s", "; ".join(f"{name} ({settings})" if settings else name for name, settings in shown)))
-    for name in ORIGIN:
-        facts.append((name, ", ".join(sorted(set(times[name].drop_nulls()))) or "not recorded"))
+    facts += [(name, ", ".join(times[name].drop_nulls().unique().sort()) or "not recorded") for name in ORIGIN]
     recorded = set(rows["cell"]) <= set(times["cell"])
     facts.append(("run time", f"{times['seconds'].sum():,.0f} seconds, cells added up" if recorded else "not recorded"))
     command = f"aftereffect study run {shlex.quote(study.source or '')}{' --quick' * study.quick}"
