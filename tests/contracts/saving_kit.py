@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from tests.contracts.kits import refused
-from tests.contracts.player_kit import PlayerRow, arms_of, play, player_case
+from tests.contracts.player_kit import PlayerRow, play, player_case
 
 import aftereffect as ae
 from aftereffect.core import saved
@@ -17,7 +17,8 @@ from aftereffect.players.base import KernelPlayer
 
 def own_classes(player: Any) -> list[type]:
     """Return the bandit classes that `restore` needs as its argument `classes`."""
-    return [type(player.bandit)] if hasattr(player, "bandit") else []
+    alone = getattr(player, "player", player)
+    return [type(alone.bandit)] if hasattr(alone, "bandit") else []
 
 
 def saved_and_restored(player: Any) -> Any:
@@ -78,7 +79,7 @@ def huge_totals_are_refused_or_survived(row: PlayerRow) -> None:
                 continue
             assert player.state() == before, "a refused total changes nothing"
             player.tell(0.25)
-        assert arms_of(saved_and_restored(player), 60) == arms_of(player, 60)
+        assert play(saved_and_restored(player), 60) == play(player, 60)
 
 
 @player_case

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rounds import tell_all
 
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core import kernel
@@ -100,7 +101,6 @@ def test_the_interactive_player_is_a_run_and_charged_its_totals(make: Make) -> N
         np.testing.assert_allclose(outcome.pseudo[run, -1], plan.gaps[arms].sum(), rtol=1e-12)
         assert outcome.updates[run] == sum(told.updates for told in played)
         assert [told.arm for told in played] == arms
-        assert outcome.traces is not None
         drawn = [told.round for told in played if told.draw]
         np.testing.assert_array_equal(outcome.traces[run].starts, drawn)
 
@@ -136,26 +136,21 @@ def test_nothing_is_learned_from_lost_reports(make: Make) -> None:
     assert player.tell([(30, 0.25)])[3:] == (1, 0.25)
 
 
-@pytest.mark.parametrize(
-    ("arrivals", "error", "message"),
-    [
-        ([(4, 0.5)], InvalidArgument, "round must be at most 3, but got 4"),
-        ([(0, 0.5)], InvalidArgument, "round must be at least 1, but got 0"),
-        ([(2.0, 0.5)], InvalidArgument, "round must be an int, but got 2.0"),
-        ([(2, 0.5), (2, 0.5)], OutOfTurn, "round must be one that is not reported yet, but got 2"),
-        ([(1, 0.5)], OutOfTurn, "round must be one that is not reported yet, but got 1"),
-        ([(3, 0.5), (2, 1.5)], InvalidTotal, "but got 1.5, in the report of round 2"),
-        ([(2, float("nan"))], InvalidTotal, "finite number, but got nan, in the report of round 2"),
-        ([(2, "0.5")], InvalidTotal, "loss must be a finite number, but got '0.5'"),
-        (0.5, InvalidArgument, "arrivals must be pairs of a round and its loss, but got 0.5"),
-        ([0.5], InvalidArgument, r"arrivals must be pairs of a round and its loss, but got \[0.5\]"),
-    ],
-)
+@pytest.mark.parametrize(("arrivals", "error", "message"), [
+    ([(4, 0.5)], InvalidArgument, "round must be at most 3, but got 4"),
+    ([(0, 0.5)], InvalidArgument, "round must be at least 1, but got 0"),
+    ([(2.0, 0.5)], InvalidArgument, "round must be an int, but got 2.0"),
+    ([(2, 0.5), (2, 0.5)], OutOfTurn, "round must be one that is not reported yet, but got 2"),
+    ([(1, 0.5)], OutOfTurn, "round must be one that is not reported yet, but got 1"),
+    ([(3, 0.5), (2, 1.5)], InvalidTotal, "but got 1.5, in the report of round 2"),
+    ([(2, float("nan"))], InvalidTotal, "finite number, but got nan, in the report of round 2"),
+    ([(2, "0.5")], InvalidTotal, "loss must be a finite number, but got '0.5'"),
+    (0.5, InvalidArgument, "arrivals must be pairs of a round and its loss, but got 0.5"),
+    ([0.5], InvalidArgument, r"arrivals must be pairs of a round and its loss, but got \[0.5\]"),
+])
 def test_bad_reports_change_nothing(make: Make, arrivals: Any, error: type[Exception], message: str) -> None:
     player = make(seed=8)
-    for reports in ([(1, 0.25)], []):
-        player.ask()
-        player.tell(reports)
+    tell_all(player, ([(1, 0.25)], []))
     player.ask()
     state = player.state()
     with pytest.raises(error, match=message):
@@ -175,9 +170,7 @@ def test_turns_are_kept(make: Make) -> None:
 @pytest.mark.parametrize("name", BOUNDED)
 def test_a_report_that_is_overdue_is_missed(name: str) -> None:
     player = MAKERS[name](seed=9)
-    for _ in range(D):
-        player.ask()
-        player.tell([])
+    tell_all(player, [[]] * D)
     player.ask()
     message = "within max_delay=4 rounds .None: lost., but at the end of round 5 that of round 1 is missing"
     with pytest.raises(OutOfTurn, match=message):

@@ -1,15 +1,13 @@
 """The contract of `Panel`: which players it accepts; it is saved, copied and restored bit for bit."""
 
-import copy
 import json
-import pickle
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.contracts.kits import refused, total_at
-from tests.contracts.saving_kit import scribble
+from tests.contracts import player_kit, saving_kit
+from tests.contracts.kits import refused
 from tests.contracts.test_bandits import BANDITS, HedgedLeader
 from tests.contracts.test_players import COINS, REWARDS
 
@@ -58,67 +56,31 @@ def make(base: str, settings: str, units: int, seed: int | None = 7) -> ae.Panel
     return ae.Panel(ae.CompositeLossWrapper(BASES[base](), seed=seed, **SETTINGS[settings]), n_units=units)
 
 
-def play(panel: ae.Panel, rounds: int, after: int = 0) -> list[ae.PanelRound]:
-    """Play `rounds` rounds after round `after`, with every 13th report of each unit missing."""
-    played = []
-    for t in range(after + 1, after + rounds + 1):
-        arms = enumerate(panel.ask())
-        totals = [None if (t + 4 * unit) % 13 == 0 else total_at(t + 5 * unit, arm) for unit, arm in arms]
-        played.append(panel.tell(totals))
-    return played
-
-
-def saved_and_restored(panel: ae.Panel) -> ae.Panel:
-    text = json.dumps(panel.state(), allow_nan=False)
-    twin: ae.Panel = ae.restore(json.loads(text), [Averaging])
-    assert json.dumps(twin.state()) == text
-    return twin
+CASES = (
+    player_kit.makes_fresh_copies,
+    saving_kit.goes_on_from_any_state,
+    saving_kit.copies_go_on_alike_and_share_nothing,
+    saving_kit.a_state_is_a_snapshot,
+)
 
 
 @each_row
-def test_goes_on_from_any_state(base: str, settings: str, units: int) -> None:
-    whole = make(base, settings, units)
-    expected = play(whole, 120)
-    assert sum(played.update for played in expected) >= 3
-    for stop in (0, 1, 12, 13, 40, 77):
-        panel = make(base, settings, units)
-        played = play(panel, stop)
-        panel = saved_and_restored(panel)
-        panel.ask()
-        panel = saved_and_restored(panel)  # in the middle of the round
-        assert played + play(panel, 120 - stop, after=stop) == expected
-        assert panel.state() == whole.state()
-        assert panel.unit_counts == whole.unit_counts
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_contract(case: player_kit.PlayerCase, base: str, settings: str, units: int) -> None:
+    case(player_kit.PlayerRow(lambda seed: make(base, settings, units, seed)))
 
 
-@each_row
-def test_copies_go_on_alike_and_share_nothing(base: str, settings: str, units: int) -> None:
-    panel = make(base, settings, units)
-    play(panel, 40)
-    before = panel.state()
-    twins = [copy.deepcopy(panel), pickle.loads(pickle.dumps(panel))]
-    told = [play(twin, 60, after=40) for twin in twins]
-    assert panel.state() == before
-    assert [play(panel, 60, after=40)] * 2 == told
-    assert [twin.state() for twin in twins] == [panel.state()] * 2
-
-
-@each_row
-def test_fresh_copies_have_streams_of_their_own(base: str, settings: str, units: int) -> None:
-    template = make(base, settings, units, seed=8)
-    before = template.state()
-    first = play(template.fresh(21), 100)
-    assert first == play(make(base, settings, units, seed=21), 100) == play(template.fresh(21, 0), 100)
-    assert play(template.fresh(21, 1), 100) != first
-    assert template.state() == before
-    template.ask()
-    assert refused(lambda: template.fresh(0)).startswith("player must be unplayed to be copied, but ")
+def test_numpy_numbers_are_saved_as_plain_ones() -> None:
+    panel = make("tsallis", "d=2", 3)
+    twin = ae.Panel(make("tsallis", "d=2", 1).player, n_units=np.int64(3))
+    assert json.dumps(twin.state()) == json.dumps(panel.state())
+    assert panel.state()["inside"] == panel.player.state()
 
 
 @each_row
 def test_altered_states_are_refused(base: str, settings: str, units: int) -> None:
     panel = make(base, settings, units)
-    play(panel, 20)
+    player_kit.play(panel, 20)
     state = panel.state()
     fields = {name: value for name, value in state.items() if name not in ("kind", "version", "digest")}
     inside = fields["inside"]
@@ -144,15 +106,6 @@ def test_altered_states_are_refused(base: str, settings: str, units: int) -> Non
     bare = {name: value for name, value in state.items() if name != "inside"}
     message = "state of kind 'Panel' must have the field 'inside', but it is missing"
     assert refused(lambda: ae.restore(bare), ae.InvalidState) == message
-
-
-def test_a_state_is_a_snapshot_of_plain_numbers() -> None:
-    panel = make("tsallis", "d=2", 3)
-    before = json.dumps(panel.state())
-    scribble(panel.state())
-    assert json.dumps(panel.state()) == before
-    assert json.dumps(ae.Panel(make("tsallis", "d=2", 1).player, n_units=np.int64(3)).state()) == before
-    assert panel.state()["inside"] == panel.player.state()
 
 
 def test_whom_it_takes() -> None:

@@ -59,17 +59,14 @@ def test_labels_and_needs_follow_the_settings() -> None:
     assert registry.find("ZimmertSeldin2020").label({"tuning": "advanced"}) == "Zimmert-Seldin, advanced"
 
 
-@pytest.mark.parametrize(
-    ("name", "problem", "lacking"),
-    [
-        ("Blinded", Problem(2, 2, 100), ("short delay",)),
-        ("Blinded", Problem(2, 1, 100), ()),
-        ("ODAAFV", Problem(2, 2, 100, mean_delay=1.0), ("delay variance",)),
-        ("ODAAFB", Problem(2, 2, 100), ("mean delay",)),
-        ("LinearComposite", Problem(2, 2, 100), ("coefficients",)),
-        ("BlockUCB", Problem(2, 2, 100), ()),
-    ],
-)
+@pytest.mark.parametrize(("name", "problem", "lacking"), [
+    ("Blinded", Problem(2, 2, 100), ("short delay",)),
+    ("Blinded", Problem(2, 1, 100), ()),
+    ("ODAAFV", Problem(2, 2, 100, mean_delay=1.0), ("delay variance",)),
+    ("ODAAFB", Problem(2, 2, 100), ("mean delay",)),
+    ("LinearComposite", Problem(2, 2, 100), ("coefficients",)),
+    ("BlockUCB", Problem(2, 2, 100), ()),
+])
 def test_a_player_says_what_a_problem_lacks(name: str, problem: Problem, lacking: tuple[str, ...]) -> None:
     assert registry.find(name).lacks(problem) == lacking
     if lacking:
@@ -77,16 +74,13 @@ def test_a_player_says_what_a_problem_lacks(name: str, problem: Problem, lacking
             registry.find(name).build(problem)
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("wrapper", {}, r"player.name must be one of CompositeLossWrapper, .*, but got 'wrapper'"),
-        ("BlockUCB", {"width": -1.0}, "player.width must be at least 0, but got -1.0"),
-        ("ARSUCB", {"base": "exp3"}, r"player.base must be a setting of 'ARSUCB' \(it has .*\), but it is not"),
-        ("Naive", {"base": "tsallis"}, "player.base must be one of 'exp3', 'ucb1', 'tsallis_inf', 'thompson', "),
-        ("CompositeLossWrapper", {"update_probability_factor": 9.0}, "must keep β at most 1, but β would be 3"),
-    ],
-)
+@pytest.mark.parametrize(("name", "settings", "message"), [
+    ("wrapper", {}, r"player.name must be one of CompositeLossWrapper, .*, but got 'wrapper'"),
+    ("BlockUCB", {"width": -1.0}, "player.width must be at least 0, but got -1.0"),
+    ("ARSUCB", {"base": "exp3"}, r"player.base must be a setting of 'ARSUCB' \(it has .*\), but it is not"),
+    ("Naive", {"base": "tsallis"}, "player.base must be one of 'exp3', 'ucb1', 'tsallis_inf', 'thompson', "),
+    ("CompositeLossWrapper", {"update_probability_factor": 9.0}, "must keep β at most 1, but β would be 3"),
+])
 def test_unknown_names_and_settings_are_refused(name: str, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ae.InvalidArgument, match=message):
         registry.find(name).build(PROBLEM, **settings)
