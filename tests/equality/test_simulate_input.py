@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.refusals import refuses
 
 import aftereffect as ae
 
@@ -39,34 +40,18 @@ def wrapped(bandit: Any = None, max_delay: int = 2, **options: Any) -> ae.Compos
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"runs": 0}, "runs must be at least 1, but got 0"),
-        ({"runs": 2.0}, r"runs must be an int, but got 2\.0"),
-        ({"runs": True}, "runs must be an int, but got True"),
-        ({"seed": -1}, "seed must be at least 0, but got -1"),
-        ({"seed": None}, "seed must be an int, but got None"),
-        ({"engine": "fast"}, "engine must be one of 'auto', 'loop', 'rounds', 'blocks', 'cuda', but got 'fast'"),
-        ({"engine": None}, "engine must be one of .* but got None"),
-        ({"threads": 0}, "threads must be at least 1, but got 0"),
-        ({"instances": 0}, "instances must be at least 1, but got 0"),
-        ({"instances": 3}, "runs must be a multiple of instances, but got 10 runs and 3 instances"),
-        ({"checkpoints": 0}, "checkpoints must be at least 1, but got 0"),
-        ({"checkpoints": 2.5}, r"checkpoints must be an int, but got 2\.5"),
-        ({"checkpoints": "even"}, "checkpoints must be one of 'linear', 'log', but got 'even'"),
-        ({"checkpoints": [0, 5]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[0, 5\]"),
-        ({"checkpoints": [5, 101]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[5, 101\]"),
-        ({"checkpoints": [1.5]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[1\.5\]"),
-        ({"checkpoints": [[1, 2]]}, r"checkpoints must have shape \(any,\), but got shape \(1, 2\)"),
-        ({"checkpoints": [np.nan]}, r"checkpoints must be finite, but checkpoints\[0\] is nan"),
-        ({"checkpoints": ["a"]}, "checkpoints must be an array of numbers"),
-        ({"checkpoints": [[1], [1, 2]]}, "checkpoints must be an array of numbers"),
-    ],
-)
-def test_bad_arguments(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ae.InvalidArgument, match=message):
-        ae.simulate(wrapped(), losses(), **{"runs": 10, **options})
+test_bad_arguments = refuses([
+    ({"runs": 0}, "runs must be at least 1, but got 0"),
+    ({"runs": 2.0}, r"runs must be an int, but got 2\.0"),
+    ({"seed": -1}, "seed must be at least 0, but got -1"),
+    ({"engine": "fast"}, "engine must be one of 'auto', 'loop', 'rounds', 'blocks', 'cuda', but got 'fast'"),
+    ({"instances": 3}, "runs must be a multiple of instances, but got 10 runs and 3 instances"),
+    ({"checkpoints": 0}, "checkpoints must be at least 1, but got 0"),
+    ({"checkpoints": "even"}, "checkpoints must be one of 'linear', 'log', but got 'even'"),
+    ({"checkpoints": [0, 5]}, r"checkpoints must be whole rounds in 1\.\.100, but got \[0, 5\]"),
+    ({"checkpoints": [[1, 2]]}, r"checkpoints must have shape \(any,\), but got shape \(1, 2\)"),
+    ({"checkpoints": [np.nan]}, r"checkpoints must be finite, but checkpoints\[0\] is nan"),
+], lambda options: ae.simulate(wrapped(), losses(), **{"runs": 10, **options}))
 
 
 def test_fixed_losses_cannot_be_redrawn() -> None:
@@ -74,79 +59,52 @@ def test_fixed_losses_cannot_be_redrawn() -> None:
         ae.simulate(wrapped(), ae.CompositeLosses(np.zeros((10, 2, 3))), runs=10, instances=2)
 
 
-@pytest.mark.parametrize("player", [ae.Exp3, None, 5, "player"])
-def test_things_that_do_not_play(player: Any) -> None:
-    with pytest.raises(ae.InvalidArgument, match="player must be a player with a method ask"):
-        ae.simulate(player, losses())
-
-
-def test_a_base_alone_is_no_player() -> None:
-    with pytest.raises(ae.InvalidArgument, match=r"player must be a player with a method ask.*but got Exp3\(n_arms=3"):
-        ae.simulate(ae.Exp3(3, learning_rate=0.1), losses())
-
-
-@pytest.mark.parametrize(
-    "given", [np.zeros((10, 2, 3)), None, ae.tables.iid(10, means=[0.1, 0.2, 0.3], seed=0)]
-)
-def test_things_that_are_no_losses(given: Any) -> None:
-    with pytest.raises(ae.InvalidArgument, match="losses must be a Losses"):
-        ae.simulate(wrapped(), given)
-
-
-def test_a_player_for_other_losses() -> None:
-    with pytest.raises(ae.InvalidArgument, match="player must have the n_arms of losses, 3, but got 2"):
-        ae.simulate(wrapped(ae.Exp3(2, learning_rate=0.1)), losses())
-    message = "player must have the direction of losses, 'maximize', but got 'minimize'"
-    with pytest.raises(ae.InvalidArgument, match=message):
-        ae.simulate(wrapped(), losses(direction="maximize"))
-
-
 class Own:
-    """A player of the user's own: always arm 0."""
+    """A player of the user's own: always arm 0, and it says nothing."""
 
     n_arms = 3
-
-    def __init__(self, said: ae.Round | None = None) -> None:
-        self.said = said
 
     def ask(self) -> int:
         return 0
 
-    def tell(self, total: float | None) -> ae.Round | None:
-        return self.said
+    def tell(self, total: float | None) -> None:
+        return None
 
     def fresh(self, seed: int, run: int = 0) -> "Own":
         return self
 
 
-def test_a_player_without_a_direction_plays_losses_only() -> None:
-    own = Own(ae.Round(1, 0, False, False, None))
-    assert ae.simulate(own, losses(), runs=1).runs == 1
-    with pytest.raises(ae.InvalidArgument, match="'minimize', the default, as the player has no attribute direction"):
-        ae.simulate(own, losses(direction="maximize"), runs=1)
+NO_PLAYER = "player must be a player with a method ask"
+NOT_BLOCKS, NOT_ROUNDS = (f"engine must not be '{name}' unless" for name in ("blocks", "rounds"))
+
+test_what_does_not_play_together_is_refused = refuses([
+    (lambda: ae.simulate(ae.Exp3, losses()), NO_PLAYER),
+    (lambda: ae.simulate(None, losses()), NO_PLAYER),
+    (lambda: ae.simulate(ae.Exp3(3, learning_rate=0.1), losses()), rf"{NO_PLAYER}.*but got Exp3\(n_arms=3"),
+    (lambda: ae.simulate(wrapped(), np.zeros((10, 2, 3))), "losses must be a Losses"),
+    (lambda: ae.simulate(wrapped(), ae.tables.iid(10, means=[0.1, 0.2, 0.3], seed=0)), "losses must be a Losses"),
+    (lambda: ae.simulate(wrapped(ae.Exp3(2, learning_rate=0.1)), losses()), "the n_arms of losses, 3, but got 2"),
+    (lambda: ae.simulate(wrapped(), losses(direction="maximize")), "direction of losses, 'maximize', but got 'mini"),
+    (lambda: ae.simulate(Own(), losses(direction="maximize")), "default, as the player has no attribute direction"),
+    (lambda: ae.simulate(Own(), losses(), runs=1), r"player\.tell must return a Round, but .* returned None"),
+    (lambda: ae.simulate(wrapped(max_delay=1), losses(), engine="blocks"), NOT_BLOCKS),
+    (lambda: ae.simulate(wrapped(high=0.5), losses(), engine="blocks"), NOT_BLOCKS),
+    (lambda: ae.simulate(wrapped(Stubborn()), losses(), engine="blocks"), NOT_BLOCKS),
+    (lambda: ae.simulate(ae.Naive(ae.Exp3(3, learning_rate=0.1)), losses(), engine="blocks"), NOT_BLOCKS),
+    (lambda: ae.simulate(wrapped(Stubborn()), losses(), engine="rounds"), NOT_ROUNDS),
+    (lambda: ae.simulate(ae.Naive(Stubborn()), losses(), engine="rounds"), NOT_ROUNDS),
+])
 
 
-def test_a_tell_that_returns_nothing() -> None:
-    with pytest.raises(ae.InvalidArgument, match=r"player\.tell must return a Round, but .* returned None"):
-        ae.simulate(Own(), losses(), runs=1)
-
-
-@pytest.mark.parametrize(
-    ("player", "given", "text"),
-    [
-        (lambda: wrapped(max_delay=1, out_of_range="clip"), losses, "max_delay=1, but .* up to 2 rounds late"),
-        (lambda: wrapped(high=0.5, out_of_range="clip"), losses, r"expects effects in \[0, 0\.5\], but .* \[0, 1\]"),
-        (
-            lambda: ae.CompositeLossWrapper.tuned(3, max_delay=2, horizon=10),
-            losses,
-            "tuned for 10 rounds, but these losses have 100",
-        ),
-        (lambda: ae.rivals.ODAAFB(3, max_delay=2, horizon=20, mean_delay=1.0), losses, "tuned for 20 rounds"),
-    ],
-)
-def test_a_player_that_does_not_fit_is_warned_about(player: Any, given: Any, text: str) -> None:
+@pytest.mark.parametrize(("player", "text"), [
+    (lambda: wrapped(max_delay=1, out_of_range="clip"), "max_delay=1, but .* up to 2 rounds late"),
+    (lambda: wrapped(high=0.5, out_of_range="clip"), r"expects effects in \[0, 0\.5\], but .* \[0, 1\]"),
+    (lambda: ae.CompositeLossWrapper.tuned(3, max_delay=2, horizon=10), "for 10 rounds, but these losses have 100"),
+    (lambda: ae.rivals.ODAAFB(3, max_delay=2, horizon=20, mean_delay=1.0), "tuned for 20 rounds"),
+])
+def test_a_player_that_does_not_fit_is_warned_about(player: Any, text: str) -> None:
     with pytest.warns(ae.AftereffectWarning, match=text):
-        ae.simulate(player(), given(), runs=2)
+        ae.simulate(player(), losses(), runs=2)
 
 
 def test_a_warning_is_shown_once() -> None:
@@ -164,20 +122,17 @@ def test_a_table_with_more_arms_than_rounds() -> None:
     ae.spreads.at_once(np.zeros((1, 2)))
 
 
-@pytest.mark.parametrize(
-    ("player", "given", "engine"),
-    [
-        (wrapped, losses, "blocks"),
-        (lambda: wrapped(max_delay=9), losses, "blocks"),
-        (lambda: wrapped(low=-1.0, high=2.0), losses, "blocks"),
-        (lambda: wrapped(max_delay=1, out_of_range="clip"), losses, "rounds"),
-        (lambda: wrapped(high=0.5, out_of_range="clip"), losses, "rounds"),
-        (wrapped, lambda: losses(low=-0.5), "rounds"),
-        (lambda: ae.Naive(ae.Exp3(3, learning_rate=0.1)), losses, "rounds"),
-        (lambda: wrapped(Stubborn()), losses, "loop"),
-        (lambda: ae.Naive(Stubborn()), losses, "loop"),
-    ],
-)
+@pytest.mark.parametrize(("player", "given", "engine"), [
+    (wrapped, losses, "blocks"),
+    (lambda: wrapped(max_delay=9), losses, "blocks"),
+    (lambda: wrapped(low=-1.0, high=2.0), losses, "blocks"),
+    (lambda: wrapped(max_delay=1, out_of_range="clip"), losses, "rounds"),
+    (lambda: wrapped(high=0.5, out_of_range="clip"), losses, "rounds"),
+    (wrapped, lambda: losses(low=-0.5), "rounds"),
+    (lambda: ae.Naive(ae.Exp3(3, learning_rate=0.1)), losses, "rounds"),
+    (lambda: wrapped(Stubborn()), losses, "loop"),
+    (lambda: ae.Naive(Stubborn()), losses, "loop"),
+])
 @pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
 def test_auto_takes_the_quickest_exact_engine(player: Any, given: Any, engine: str) -> None:
     assert ae.simulate(player(), given(), runs=2).engine == engine
@@ -185,44 +140,19 @@ def test_auto_takes_the_quickest_exact_engine(player: Any, given: Any, engine: s
     assert ae.simulate(player(), given(), runs=2, engine="loop").engine == "loop"
 
 
-@pytest.mark.parametrize(
-    "player",
-    [
-        lambda: wrapped(max_delay=1),
-        lambda: wrapped(high=0.5),
-        lambda: wrapped(Stubborn()),
-        lambda: ae.Naive(ae.Exp3(3, learning_rate=0.1)),
-    ],
-)
-def test_blocks_are_refused_where_they_are_not_exact(player: Any) -> None:
-    with pytest.raises(ae.InvalidArgument, match="engine must not be 'blocks' unless"):
-        ae.simulate(player(), losses(), runs=2, engine="blocks")
-
-
-@pytest.mark.parametrize("player", [lambda: wrapped(Stubborn()), lambda: ae.Naive(Stubborn())])
-def test_rounds_are_refused_without_a_kernel(player: Any) -> None:
-    with pytest.raises(
-        ae.InvalidArgument, match="engine must not be 'rounds' unless the player has a kernel form"
-    ):
-        ae.simulate(player(), losses(), runs=2, engine="rounds")
-
-
-@pytest.mark.parametrize(
-    ("checkpoints", "horizon", "rounds"),
-    [
-        (4, 10, [3, 5, 8, 10]),  # 2.5, 5, 7.5, 10, rounded up
-        (1, 10, [10]),
-        (3, 1, [1]),
-        (100, 5, [1, 2, 3, 4, 5]),
-        ("linear", 640, range(10, 641, 10)),
-        ("linear", 3, [1, 2, 3]),
-        ("log", 3, [1, 2, 3]),
-        ([7, 3, 3], 10, [3, 7, 10]),
-        ([10], 10, [10]),
-        ([], 10, [10]),
-        (np.array([1.0, 4.0]), 10, [1, 4, 10]),
-    ],
-)
+@pytest.mark.parametrize(("checkpoints", "horizon", "rounds"), [
+    (4, 10, [3, 5, 8, 10]),  # 2.5, 5, 7.5, 10, rounded up
+    (1, 10, [10]),
+    (3, 1, [1]),
+    (100, 5, [1, 2, 3, 4, 5]),
+    ("linear", 640, range(10, 641, 10)),
+    ("linear", 3, [1, 2, 3]),
+    ("log", 3, [1, 2, 3]),
+    ([7, 3, 3], 10, [3, 7, 10]),
+    ([10], 10, [10]),
+    ([], 10, [10]),
+    (np.array([1.0, 4.0]), 10, [1, 4, 10]),
+])
 def test_checkpoints(checkpoints: Any, horizon: int, rounds: Any) -> None:
     for engine in ("blocks", "rounds", "loop"):
         sim = ae.simulate(wrapped(), losses(horizon=horizon), runs=2, checkpoints=checkpoints, engine=engine)

@@ -67,7 +67,6 @@ def test_block_lengths_follow_their_law(d: int, beta: float) -> None:
 @pytest.mark.parametrize(("d", "beta"), CASES)
 def test_the_engine_draws_the_same_blocks(d: int, beta: float) -> None:
     sim = ae.simulate(player(d, beta), silent(20_000), runs=1, seed=d, trace=True)
-    assert sim.traces is not None
     ends = update_rounds(d, beta, 20_000, seed=d)
     assert sim.updates.tolist() == [len(ends)]
     # A block begins in round 1 and after every update but one in the last round.
@@ -143,7 +142,6 @@ def test_gaps_longer_than_the_table() -> None:
     size = len(coins.thresholds)
     assert size < 1 << 16
     sim = ae.simulate(player(0, beta), silent(int(1.2 * n / beta / 40)), runs=40, seed=3, trace=True)
-    assert sim.traces is not None
     gaps = np.concatenate([np.diff(trace.starts, prepend=1)[1 : n // 40 + 1] for trace in sim.traces])
     assert len(gaps) == n
     assert abs(gaps.mean() - 1 / beta) <= 5.0 / (beta * math.sqrt(n))

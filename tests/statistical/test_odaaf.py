@@ -84,7 +84,6 @@ def test_the_curves_turn_where_they_were_published(
 ) -> None:
     sim = ae.simulate(make(law), world(law), runs=1, trace=True)
     assert sim.engine == "rounds"
-    assert sim.traces is not None
     blocks = sim.traces[0]
     ends = np.append(blocks.starts[1:] - 1, T)
     worse = blocks.arms == 0
@@ -111,15 +110,12 @@ def regret(make: Callable[[str], Any], law: str) -> float:
 # 0.1 n_4 as the published turning points imply it. Without a bridge the worse arm's stretches add up to n_4,
 # and half the first turn is n_1; with one, phase 4 turns at 2n_3 + n_4 and n_3 + 2n_4. A turn is known to a
 # round.
-@pytest.mark.parametrize(
-    ("make", "law", "implied"),
-    [
-        (odaaf, "Unif(0,50)", (46426 - 24297 + 16323 - 8349 + 5524 - 2699 + 2699 / 2) / 10),
-        (odaaf, "Exp(50)", (69815 - 37336 + 25215 - 13095 + 8673 - 4251 + 4251 / 2) / 10),
-        (odaaf_b, "Unif(0,50)", (2 * 41398 - 29743) / 3 / 10),
-        (odaaf_b, "Exp(50), d=250", (2 * 48341 - 35209) / 3 / 10),
-    ],
-)
+@pytest.mark.parametrize(("make", "law", "implied"), [
+    (odaaf, "Unif(0,50)", (46426 - 24297 + 16323 - 8349 + 5524 - 2699 + 2699 / 2) / 10),
+    (odaaf, "Exp(50)", (69815 - 37336 + 25215 - 13095 + 8673 - 4251 + 4251 / 2) / 10),
+    (odaaf_b, "Unif(0,50)", (2 * 41398 - 29743) / 3 / 10),
+    (odaaf_b, "Exp(50), d=250", (2 * 48341 - 35209) / 3 / 10),
+])
 def test_regret_is_that_of_the_turning_points(make: Callable[[str], Any], law: str, implied: float) -> None:
     assert regret(make, law) == pytest.approx(implied, abs=0.5)
 
@@ -140,9 +136,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("law", "plain", "make", "variant"), PUBLISHED)
-def test_the_variants_compare_as_published(
-    law: str, plain: float, make: Callable[[str], Any], variant: float
-) -> None:
+def test_the_variants_compare_as_published(law: str, plain: float, make: Callable[[str], Any], variant: float) -> None:
     least, most = (plain - 0.05) / (variant + 0.05), (plain + 0.05) / (variant - 0.05)
     assert least <= regret(odaaf, law) / regret(make, law) <= most
 

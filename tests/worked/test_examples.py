@@ -5,6 +5,7 @@ from datetime import date
 import numpy as np
 import polars as pl
 import pytest
+from tests.refusals import refuses
 
 import aftereffect as ae
 from aftereffect.core.examples import EXAMPLES
@@ -39,8 +40,7 @@ def test_the_estimate_on_the_stores_covers_what_they_were_made_of() -> None:
     assert {name: sum(shape) for name, shape in SHAPES.items()} == {"none": 0, "email": 30, "letter": 60, "visit": 45}
 
 
-def test_other_names_are_refused() -> None:
-    with pytest.raises(ae.InvalidArgument, match=r"name must be one of 'stores', 'mailings', .* but got 'shops'"):
-        ae.load_example("shops")
-    with pytest.raises(ae.InvalidArgument, match="library must be one of 'pandas', 'polars', 'pyarrow', but got 'R'"):
-        ae.load_example("stores", "R")
+test_other_names_are_refused = refuses([
+    (lambda: ae.load_example("shops"), r"name must be one of 'stores', 'mailings', .* but got 'shops'"),
+    (lambda: ae.load_example("stores", "R"), "library must be one of 'pandas', 'polars', 'pyarrow', but got 'R'"),
+])

@@ -16,18 +16,15 @@ def test_the_papers_example() -> None:
     assert text_diagram(read_coins("10100001001000000100001"), max_delay=2) == DRAWN
 
 
-@pytest.mark.parametrize(
-    ("coins", "max_delay", "rounds"),
-    [
-        ("00001", 2, "D S S S SU"),  # t = 2d+1 is the first round that may update
-        ("0001", 2, "D S S S"),  # t = 2d is not, though the coins that exist fit
-        ("1001001", 1, "D S S SU D S SU"),
-        ("0101", 1, "D S S S"),  # a one within the last 2d coins forbids it
-        ("1111", 3, "D S S S"),
-        ("1101", 0, "DU DU D SU"),  # d = 0: every one updates, also in a draw round
-        ("0", 0, "D"),
-    ],
-)
+@pytest.mark.parametrize(("coins", "max_delay", "rounds"), [
+    ("00001", 2, "D S S S SU"),  # t = 2d+1 is the first round that may update
+    ("0001", 2, "D S S S"),  # t = 2d is not, though the coins that exist fit
+    ("1001001", 1, "D S S SU D S SU"),
+    ("0101", 1, "D S S S"),  # a one within the last 2d coins forbids it
+    ("1111", 3, "D S S S"),
+    ("1101", 0, "DU DU D SU"),  # d = 0: every one updates, also in a draw round
+    ("0", 0, "D"),
+])
 def test_definition_1_by_hand(coins: str, max_delay: int, rounds: str) -> None:
     assert round_kinds(read_coins(coins), max_delay) == rounds.split()
 

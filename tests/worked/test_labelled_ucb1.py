@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.rounds import tell_all
 
 from aftereffect.players.labelled.joulani2013 import DelayedUCB1
 
@@ -54,9 +55,7 @@ def test_takes_turns_until_all_arms_are_reported() -> None:
 
 def test_no_bound_on_the_delay_where_nothing_is_kept() -> None:
     player = DelayedUCB1(3)
-    for _ in range(50):
-        player.ask()
-        player.tell([])
+    tell_all(player, [[]] * 50)
     player.ask()
     assert player.tell([(1, 0.5)]).updates == 1
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from linear_bandit import LinearBandit
+from tests.rounds import arms_on
 
 import aftereffect as ae
 from aftereffect.losses.hard import Stacked
@@ -30,15 +31,6 @@ def play_linear(player: Any, losses: Any, d: int) -> tuple[np.ndarray, np.ndarra
     return np.array(actions), np.array(seen)
 
 
-def play_composite(player: Any, losses: Any) -> np.ndarray:
-    stream = losses.stream()
-    arms = []
-    for _ in range(losses.horizon):
-        arms.append(player.ask())
-        player.tell(stream.play(arms[-1]))
-    return np.array(arms)
-
-
 @pytest.mark.parametrize("d", [0, 1, 3, 7])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_the_reduction_is_exact(d: int, which: int) -> None:
@@ -47,7 +39,7 @@ def test_the_reduction_is_exact(d: int, which: int) -> None:
     linear = np.random.default_rng(d).integers(0, 65, size=(n, K)) / 64
     actions, seen = play_linear(players(K, d, 5)[which], linear, d)
     losses = ae.Losses(Stacked(linear, d), horizon=n * (d + 1), max_delay=d, n_arms=K)
-    arms = play_composite(players(K, d, 5)[which], losses)
+    arms = np.array(arms_on(players(K, d, 5)[which], losses))
     counts = np.array([np.bincount(group, minlength=K) for group in arms.reshape(n, d + 1)])
     assert (actions * (d + 1) == counts).all(), "both games ask the player for the same arms"
     linear_regret = seen.sum() - linear.sum(axis=0).min()
@@ -69,15 +61,12 @@ def test_an_action_is_asked_once() -> None:
     assert player.rounds_played == 4
 
 
-@pytest.mark.parametrize(
-    ("loss", "message"),
-    [
-        (-0.1, "loss must be at least 0, but got -0.1"),
-        (1.5, "loss must be at most 1, but got 1.5"),
-        (float("nan"), "loss must be a finite number, but got nan"),
-        (None, "loss must be a finite number, but got None"),
-    ],
-)
+@pytest.mark.parametrize(("loss", "message"), [
+    (-0.1, "loss must be at least 0, but got -0.1"),
+    (1.5, "loss must be at most 1, but got 1.5"),
+    (float("nan"), "loss must be a finite number, but got nan"),
+    (None, "loss must be a finite number, but got None"),
+])
 def test_a_bad_loss_changes_nothing(loss: Any, message: str) -> None:
     player = ae.CompositeLossWrapper.tuned(n_arms=3, max_delay=1, horizon=400, seed=1)
     bandit = LinearBandit(player, max_delay=1)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from aftereffect.core.errors import InvalidArgument, InvalidLosses
+from aftereffect.core.errors import InvalidLosses
 from aftereffect.losses.protocol import STRETCH, CompositeLosses
 
 # Multiples of 1/8 add exactly, so that brute force and the check cannot differ by rounding.
@@ -113,13 +113,6 @@ def test_ranges_below_zero_and_across():
     CompositeLosses(up_and_down, low=-1.0)
     with pytest.raises(InvalidLosses, match=r"in \[-0\.5, 1\], but a part of .*\[0, :, 0\] sums to -1\.0"):
         CompositeLosses(up_and_down, low=-0.5)
-
-
-def test_direction_and_range_are_checked():
-    with pytest.raises(InvalidArgument, match="one of 'minimize', 'maximize', but got 'up'"):
-        CompositeLosses(by_hand(), direction="up")
-    with pytest.raises(InvalidArgument, match=r"low must be less than high, but got low=1\.0 and high=0\.0"):
-        CompositeLosses(by_hand(), low=1.0, high=0.0)
 
 
 def test_a_late_error_is_found_behind_the_first_stretch():

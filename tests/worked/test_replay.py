@@ -4,9 +4,10 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.refusals import refuses
 
 from aftereffect import CompositeLossWrapper, simulate
-from aftereffect.core.errors import InvalidArgument, InvalidLosses
+from aftereffect.core.errors import InvalidLosses
 from aftereffect.losses.replay import History, replay_series, widened
 
 # |Z| > 5 has probability 6e-7; fewer than 40 comparisons: a false alarm rate below 3e-5.
@@ -149,29 +150,19 @@ def test_a_series_and_a_kernel():
     assert (dip.low, dip.high) == (pytest.approx(-5.6), pytest.approx(13.6))
 
 
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: History([1], [0, 1], EFFECTS[:2]), r"rounds must have 2 items, one per play, but got shape \(1,\)"),
-        (lambda: History([1, 1], [0.0, 1.0], EFFECTS[:2]), r"arms must be whole numbers of at least 0, but got \[0\.0"),
-        (lambda: History([1, 1], [0, -1], EFFECTS[:2]), r"whole numbers of at least 0, but got \[0, -1\]"),
-        (lambda: History([1, 1], [0, 2], EFFECTS[:2]), r"the plays of arms 0, 1, \.\.\. are \[1, 0, 1\]"),
-        (lambda: History([1, 2], [0, 0], EFFECTS[:2]), r"arms must be at least 2, .* are \[2\]"),
-        (lambda: History([1, 1, 1], [0, 1, 0], EFFECTS[:3]), "recorded once, but round 1, arm 0 occurs twice"),
-        (lambda: History([1, 1], [0, 1], [[1.0], [np.nan]]), r"effects must be finite, but effects\[1, 0\] is nan"),
-        (lambda: History([], [], np.zeros((0, 2))), r"shape \(plays, d\+1\), both at least 1, but got \(0, 2\)"),
-        (lambda: History([1, 1], [0, 1], [[0.0], [0.0]]).replay(), r"span a range .* but got \[0, 0\]"),
-        (lambda: History(*LOG).resample(0, seed=0), "horizon must be at least 1, but got 0"),
-        (lambda: History(*LOG).resample(5, seed=-1), "seed must be at least 0, but got -1"),
-        (lambda: History(*LOG).resample(5, seed=0, batch=0), "batch must be at least 1, but got 0"),
-        (lambda: History(*LOG).resample(5, seed=0, low=3.0, high=2.0), r"low must be less than high, but got low=3\.0"),
-        (lambda: History(*LOG).resample(5, seed=0, direction="up"), "one of 'minimize', 'maximize', but got 'up'"),
-        (lambda: History(ROUNDS, ARMS, EFFECTS).replay(high=5.0), r"every contiguous part .* in \[0, 5\]"),
-        (lambda: replay_series([[1.0, 2.0]], weights=[[1.0], [0.5], [0.5]]), r"weights must have shape \(2, d\+1\)"),
-        (lambda: replay_series([1.0, 2.0], weights=[1.0]), r"series must have shape \(T, K\), but got shape \(2,\)"),
-        (lambda: replay_series([[1.0, 2.0]], weights=[1.0], high=1.5), r"table must lie in \[0, 1\.5\]"),
-    ],
-)
-def test_refusals(make, text):
-    with pytest.raises(InvalidArgument, match=text):
-        make()
+test_refusals = refuses([
+    (lambda: History([1], [0, 1], EFFECTS[:2]), r"rounds must have 2 items, one per play, but got shape \(1,\)"),
+    (lambda: History([1, 1], [0.0, 1.0], EFFECTS[:2]), r"arms must be whole numbers of at least 0, but got \[0\.0"),
+    (lambda: History([1, 1], [0, -1], EFFECTS[:2]), r"whole numbers of at least 0, but got \[0, -1\]"),
+    (lambda: History([1, 1], [0, 2], EFFECTS[:2]), r"the plays of arms 0, 1, \.\.\. are \[1, 0, 1\]"),
+    (lambda: History([1, 2], [0, 0], EFFECTS[:2]), r"arms must be at least 2, .* are \[2\]"),
+    (lambda: History([1, 1, 1], [0, 1, 0], EFFECTS[:3]), "recorded once, but round 1, arm 0 occurs twice"),
+    (lambda: History([1, 1], [0, 1], [[1.0], [np.nan]]), r"effects must be finite, but effects\[1, 0\] is nan"),
+    (lambda: History([], [], np.zeros((0, 2))), r"shape \(plays, d\+1\), both at least 1, but got \(0, 2\)"),
+    (lambda: History([1, 1], [0, 1], [[0.0], [0.0]]).replay(), r"span a range .* but got \[0, 0\]"),
+    (lambda: History(*LOG).resample(5, seed=0, batch=0), "batch must be at least 1, but got 0"),
+    (lambda: History(ROUNDS, ARMS, EFFECTS).replay(high=5.0), r"every contiguous part .* in \[0, 5\]"),
+    (lambda: replay_series([[1.0, 2.0]], weights=[[1.0], [0.5], [0.5]]), r"weights must have shape \(2, d\+1\)"),
+    (lambda: replay_series([1.0, 2.0], weights=[1.0]), r"series must have shape \(T, K\), but got shape \(2,\)"),
+    (lambda: replay_series([[1.0, 2.0]], weights=[1.0], high=1.5), r"table must lie in \[0, 1\.5\]"),
+])

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from exp3_ix import Exp3IX
 from numpy.typing import NDArray
+from tests.refusals import refuses
 
-from aftereffect import CompositeLosses, CompositeLossWrapper, Exp3, restore, simulate
+from aftereffect import Exp3, restore
 from aftereffect.bandits.baselines import UCB1
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
 from aftereffect.core import saved
-from aftereffect.core.errors import InvalidArgument, InvalidState
+from aftereffect.core.errors import InvalidState
 
 Floats = NDArray[np.float64]
 Rival = TsallisINF | Exp3IX | UCB1
@@ -26,9 +27,6 @@ MAKERS: dict[str, Callable[[int], Rival]] = {
     "exp3_ix": lambda n_arms: Exp3IX(n_arms, learning_rate=0.1),
     "ucb1": UCB1,
 }
-every = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-
-
 def walk(bandit: Rival, rounds: int, seed: int) -> list[tuple[int, float]]:
     """Play arms drawn from the bandit's own distribution; arm 0 is worst, the last is best."""
     rng = np.random.default_rng(seed)
@@ -177,35 +175,13 @@ def test_bounds_by_hand() -> None:
     )
 
 
-@every
-def test_engines_agree_under_the_wrapper(make: Callable[[int], Rival]) -> None:
-    components = np.random.default_rng(7).random((400, 3, 3)) / 3.0
-    player = CompositeLossWrapper(make(3), max_delay=2, coins=0.3)
-    losses, engines = CompositeLosses(components), ("loop", "rounds", "blocks")
-    loop, rounds, blocks = (simulate(player, losses, runs=3, seed=8, engine=engine, trace=True) for engine in engines)
-    assert loop.updates.tolist() == blocks.updates.tolist()
-    assert min(loop.updates) > 20
-    assert loop.regret.tolist() == rounds.regret.tolist()
-    pairs = list(zip(loop.traces or [], blocks.traces or [], strict=True))
-    assert len(pairs) == 3
-    for slow, fast in pairs:
-        assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(slow, fast, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: TsallisINF(2, estimator="rv"), f"estimator must be one of {str(ESTIMATORS)[1:-1]}, but got 'rv'"),
-        (lambda: TsallisINF(2).regret_bound(-1), "n must be at least 0, but got -1"),
-        (lambda: Exp3IX(2, learning_rate=0.0), "learning_rate must be greater than 0, but got 0.0"),
-        (lambda: Exp3IX(2, learning_rate=0.1, exploration=-0.5), "exploration must be at least 0, but got -0.5"),
-        (lambda: UCB1(2, width=-1.0), "width must be at least 0, but got -1.0"),
-    ],
-)
-def test_bad_input_is_named(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(InvalidArgument) as caught:
-        make()
-    assert str(caught.value) == message
+test_bad_input_is_named = refuses([
+    (lambda: TsallisINF(2, estimator="rv"), f"estimator must be one of {str(ESTIMATORS)[1:-1]}, but got 'rv'"),
+    (lambda: TsallisINF(2).regret_bound(-1), "n must be at least 0, but got -1"),
+    (lambda: Exp3IX(2, learning_rate=0.0), "learning_rate must be greater than 0, but got 0.0"),
+    (lambda: Exp3IX(2, learning_rate=0.1, exploration=-0.5), "exploration must be at least 0, but got -0.5"),
+    (lambda: UCB1(2, width=-1.0), "width must be at least 0, but got -1.0"),
+])
 
 
 def test_a_state_with_an_unknown_estimator_is_refused() -> None:

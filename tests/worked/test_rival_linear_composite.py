@@ -81,7 +81,6 @@ def test_a_missing_total_leaves_an_error_that_dies_out() -> None:
     assert all(error is not None and error < 1e-13 for error in found[:50])
     for late in range(1, 20):
         error = found[50 + late]
-        assert error is not None
         assert error <= 0.5 * 3.0**-late + 1e-13
     assert max(error for error in found[90:] if error is not None) < 1e-13
 

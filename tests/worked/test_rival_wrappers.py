@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rounds import tell_all
 
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.tsallis import TsallisFTRL
@@ -46,8 +47,7 @@ def slow_play(rule: Rule, totals: list[float], bias: float) -> list[tuple[int, b
 
 
 def quick_play(player: KernelPlayer, totals: list[float]) -> list[tuple[int, bool, float | None]]:
-    rounds = [(player.ask(), player.tell(total))[1] for total in totals]
-    return [(played.arm, played.draw, played.fed_loss) for played in rounds]
+    return [(played.arm, played.draw, played.fed_loss) for played in tell_all(player, totals)]
 
 
 def fixed_block_rule(t: int, totals: list[float], updates: list[int], tossed: list[bool]) -> Any:
@@ -71,16 +71,12 @@ def base() -> Exp3:
     return Exp3(K, learning_rate=RATE)
 
 
-@pytest.mark.parametrize(
-    ("player", "rule", "bias"),
-    [
-        (lambda: FixedBlock(base(), max_delay=2, seed=SEED), fixed_block_rule, 1.0),
-        (lambda: MiniBatch(base(), block_length=4, max_delay=2, seed=SEED), mini_batch_rule, 1.0),
-        (lambda: Blinded(base(), seed=SEED), blinded_rule, 0.5),
-        (lambda: CLW2018(base(), max_delay=2, seed=SEED), clw2018_rule, 0.1),
-    ],
-    ids=["fixed block", "mini-batch", "blinded", "clw2018"],
-)
+@pytest.mark.parametrize(("player", "rule", "bias"), [
+    (lambda: FixedBlock(base(), max_delay=2, seed=SEED), fixed_block_rule, 1.0),
+    (lambda: MiniBatch(base(), block_length=4, max_delay=2, seed=SEED), mini_batch_rule, 1.0),
+    (lambda: Blinded(base(), seed=SEED), blinded_rule, 0.5),
+    (lambda: CLW2018(base(), max_delay=2, seed=SEED), clw2018_rule, 0.1),
+], ids=["fixed block", "mini-batch", "blinded", "clw2018"])
 def test_the_kernel_plays_by_the_rule(player: Callable[[], KernelPlayer], rule: Rule, bias: float) -> None:
     # Multiples of 1/64 add exactly, so that the two must agree to the last bit but one.
     totals = [float(x) / 64 for x in np.random.default_rng(4).integers(0, 64, 300)]
@@ -107,10 +103,10 @@ def test_rewards_and_ranges_by_hand() -> None:
 
 def test_a_missing_total_voids_its_window_and_the_arm_stays() -> None:
     player = FixedBlock(base(), max_delay=1, seed=2)
-    told = [(player.ask(), player.tell(total))[1] for total in (0.5, None, 0.5, None, 0.5, 0.5, 0.5)]
-    assert [played.update for played in told] == [False, False, False, False, False, True, False]
-    assert [played.draw for played in told] == [True, False, False, False, False, False, True]
-    assert len({played.arm for played in told[:6]}) == 1
+    rounds = tell_all(player, (0.5, None, 0.5, None, 0.5, 0.5, 0.5))
+    assert [played.update for played in rounds] == [False, False, False, False, False, True, False]
+    assert [played.draw for played in rounds] == [True, False, False, False, False, False, True]
+    assert len({played.arm for played in rounds[:6]}) == 1
 
 
 def test_mini_batch_lengths_by_hand() -> None:

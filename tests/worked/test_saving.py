@@ -4,12 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
 import pytest
+from tests.contracts.test_bandits import HedgedLeader
+from tests.rounds import tell_all
 
 import aftereffect as ae
 from aftereffect.core import saved
@@ -19,41 +19,11 @@ from aftereffect.players.wrapper.wrapper import BlockWrapper
 COINS = [t % 7 in (0, 5) for t in range(400)]
 
 
-class Repeater:
-    """A user-defined base: plays the arm of the smallest loss so far, and a random arm with probability 1/4."""
-
-    def __init__(self, n_arms: int, best: int = 0, least: float = 1.0) -> None:
-        self.n_arms, self.best, self.least = n_arms, best, least
-
-    @property
-    def probabilities(self) -> Any:
-        q = np.full(self.n_arms, 0.25 / self.n_arms)
-        q[self.best] += 0.75
-        return q
-
-    def update(self, arm: int, loss: float) -> None:
-        if loss <= self.least:
-            self.best, self.least = arm, loss
-
-    def stability(self) -> float:
-        return 1.0
-
-    def regret_bound(self, n: int) -> float:
-        return float(n)
-
-    def state(self) -> dict[str, Any]:
-        return {"kind": "Repeater", "all": [self.n_arms, self.best, self.least]}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        return cls(*state["all"])
-
-
 def player(name: str) -> Any:
     if name == "naive":
         return ae.Naive(ae.TsallisFTRL(3, learning_rate=1.0), seed=5)
     if name == "own":
-        return ae.CompositeLossWrapper(Repeater(3), max_delay=2, coins=0.2, seed=5, out_of_range="void")
+        return ae.CompositeLossWrapper(HedgedLeader(3), max_delay=2, coins=0.2, seed=5, out_of_range="void")
     coins = COINS if name == "given" else 0.15
     base = ae.Exp3(3, learning_rate=0.5) if name == "rewards" else ae.TsallisFTRL(3, learning_rate=1.0)
     settings: dict[str, Any] = {"direction": "maximize", "low": -0.1} if name == "rewards" else {}
@@ -78,7 +48,7 @@ def test_saved_and_restored_after_every_call(name: str) -> None:
     for t in range(1, 200):
         for _ in range(2):
             text = json.dumps(broken.state(), allow_nan=False)
-            broken = ae.restore(json.loads(text), classes=[Repeater])
+            broken = ae.restore(json.loads(text), classes=[HedgedLeader])
             assert json.dumps(broken.state()) == text
             broken.ask()
         assert act(straight, t) == act(broken, t)
@@ -148,13 +118,10 @@ UNKNOWN = f"kind must be one of {KINDS} or given in classes, but got"
 VERSION = "state must have version 2, the only one supported, but got"
 BROKEN: list[tuple[str, Any, str]] = [
     ("not a dict", 5, "state must be a dict made by state(), but got 5"),
-    ("text", "{}", "state must be a dict made by state(), but got '{}'"),
     ("empty", {}, "state must have a field 'kind' with a name, but got None"),
-    ("kind is a number", {**GOOD, "kind": 3}, "state must have a field 'kind' with a name, but got 3"),
     ("unknown kind", {**GOOD, "kind": "Oracle"}, f"{UNKNOWN} 'Oracle'"),
-    ("unknown base", resealed(GOOD, inside=Repeater(3).state()), f"{UNKNOWN} 'Repeater'"),
+    ("unknown base", resealed(GOOD, inside=HedgedLeader(3).state()), f"{UNKNOWN} 'HedgedLeader'"),
     ("version 1", {**GOOD, "version": 1}, f"{VERSION} 1"),
-    ("version true", {**GOOD, "version": True}, f"{VERSION} True"),
     ("no version", without(GOOD, "version"), f"{VERSION} None"),
     ("missing", without(GOOD, "round"), "'CompositeLossWrapper' must have the field 'round', but it is missing"),
     ("no base", without(GOOD, "inside"), "'CompositeLossWrapper' must have the field 'inside', but it is missing"),
@@ -162,17 +129,14 @@ BROKEN: list[tuple[str, Any, str]] = [
     ("extra", {**GOOD, "mood": 1}, "'CompositeLossWrapper' must not have the field 'mood', but it is present"),
     ("altered", {**GOOD, "round": 3}, ALTERED + repr(GOOD["digest"])),
     ("altered base", {**EXP3, "settings": {"learning_rate": 0.6}}, ALTERED + repr(EXP3["digest"])),
-    ("digest of another", {**EXP3, "digest": "0" * 64}, ALTERED + repr("0" * 64)),
     ("base is a list", resealed(GOOD, inside=[1]), "but got [1], without n_arms, probabilities, update"),
     ("rate below 0", resealed(EXP3, settings={"learning_rate": -1.0}), f"{HELD}learning_rate must be greater than 0"),
     ("no rate", resealed(EXP3, settings={}), "settings must be the arguments of Exp3, but got {}"),
-    ("another rate", resealed(EXP3, settings={"rate": 1}), "the arguments of Exp3, but got {'rate': 1}"),
     ("short numbers", resealed(EXP3, numbers=[1.0]), "numbers must be a list of 6 numbers, but got [1.0]"),
     ("settings is text", resealed(EXP3, settings="0.5"), "settings must be the arguments of Exp3, but got '0.5'"),
     ("round is text", resealed(GOOD, round="3"), "round must be of type int, but got '3'"),
     ("open is a number", resealed(GOOD, open=1), "open must be of type bool, but got 1"),
     ("seed is a number", resealed(GOOD, seed=7), "seed must be a whole number in hexadecimal, but got 7"),
-    ("short stream", resealed(GOOD, arm_stream=["0"]), "arm_stream must hold 4 words, but got 1"),
     ("bad stream", resealed(GOOD, arm_stream=["g"]), "arm_stream must be a list of hexadecimal words, but got ['g']"),
     ("coins", resealed(GOOD, coins={}), "coins must be a bias with its position or a sequence, but got {}"),
     ("a coin", resealed(GOOD, coins={"sequence": "012"}), f"{HELD}coins must be 0 or 1 in every round, but in round 3"),
@@ -197,9 +161,7 @@ def test_a_player_of_the_users_own_is_restored():
         pass
 
     player = Mine(2, max_delay=1, width=0.3, seed=7)
-    for total in (0.0, 0.25, 0.5, 0.5, 0.0):
-        player.ask()
-        player.tell(total)
+    tell_all(player, (0.0, 0.25, 0.5, 0.5, 0.0))
     twin = ae.restore(json.loads(json.dumps(player.state())), classes=[Mine])
     assert isinstance(twin, Mine)
     assert all(twin.ask() == player.ask() and twin.tell(0.1) == player.tell(0.1) for _ in range(20))

@@ -24,22 +24,19 @@ def formula(bandit: Any, estimated: Any) -> Any:
 
 
 @pytest.mark.parametrize("units", [2, 3, 17, 400])
-@pytest.mark.parametrize(
-    "make",
-    [
-        *(
-            lambda: ae.TsallisFTRL(4, learning_rate=3.0),
-            lambda: ae.TsallisFTRL(2, learning_rate=0.01),
-            lambda: ae.TsallisFTRL(3, learning_rate=1e6),
-        ),
-        *(
-            lambda: ae.TsallisFTRL(300, learning_rate=10.0),
-            lambda: ae.Exp3(4, learning_rate=0.1),
-            lambda: ae.Exp3(2, learning_rate=3.0),
-        ),
-        lambda: ae.Exp3(80, learning_rate=1.0),
-    ],
-)
+@pytest.mark.parametrize("make", [
+    *(
+        lambda: ae.TsallisFTRL(4, learning_rate=3.0),
+        lambda: ae.TsallisFTRL(2, learning_rate=0.01),
+        lambda: ae.TsallisFTRL(3, learning_rate=1e6),
+    ),
+    *(
+        lambda: ae.TsallisFTRL(300, learning_rate=10.0),
+        lambda: ae.Exp3(4, learning_rate=0.1),
+        lambda: ae.Exp3(2, learning_rate=3.0),
+    ),
+    lambda: ae.Exp3(80, learning_rate=1.0),
+])
 def test_the_distribution_is_that_of_the_average_estimates(make: Any, units: int) -> None:
     bandit, rng = make(), np.random.default_rng(units)
     K = bandit.n_arms

@@ -71,15 +71,12 @@ def test_an_effect_seen_in_one_unit_only_has_no_error_by_units() -> None:
         ae.carryover.estimate(arms, totals, max_lag=0, clusters="units")
 
 
-@pytest.mark.parametrize(
-    ("rounds", "units", "change", "message"),
-    [
-        (3, 10, {"trend": "unit"}, "every unit must have totals of three rounds .* but unit 0 has 2"),
-        (9, 2, {"clusters": "units"}, "units must be more than 2 after the first 1, .* but got 2"),
-        (9, 9, {"clusters": "weeks"}, "clusters must be one of 'rounds', 'units', but got 'weeks'"),
-        (9, 9, {"trend": "none"}, "trend must be one of 'common', 'unit', but got 'none'"),
-    ],
-)
+@pytest.mark.parametrize(("rounds", "units", "change", "message"), [
+    (3, 10, {"trend": "unit"}, "every unit must have totals of three rounds .* but unit 0 has 2"),
+    (9, 2, {"clusters": "units"}, "units must be more than 2 after the first 1, .* but got 2"),
+    (9, 9, {"clusters": "weeks"}, "clusters must be one of 'rounds', 'units', but got 'weeks'"),
+    (9, 9, {"trend": "none"}, "trend must be one of 'common', 'unit', but got 'none'"),
+])
 def test_bad_input_is_refused(rounds: int, units: int, change: dict[str, str], message: str) -> None:
     arms, totals = panel(rounds, units, seed=1)
     with pytest.raises(ae.InvalidArgument, match=message):

@@ -54,7 +54,6 @@ class Slow:
         g = self.guess
         value = math.nan if total is None else total
         self.totals.append(value)
-        assert self.block is not None
         self.block.append(value)
         sums = np.cumsum(self.totals[::-1])
         m = np.arange(1, len(sums) + 1)
@@ -105,19 +104,11 @@ def late_and_early(T: int) -> ae.CompositeLosses:
     return ae.CompositeLosses(components)
 
 
-@pytest.mark.parametrize(
-    ("losses", "K", "guess", "restarts"),
-    [
-        (late_and_early(1_500), 2, 0, 1),
-        (late_and_early(1_500), 2, 1, 0),
-        (
-            ae.spreads.random_split(ae.tables.iid(700, means=[0.5, 0.7, 0.8], seed=1), max_delay=6, seed=2),
-            3,
-            0,
-            2,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("losses", "K", "guess", "restarts"), [
+    (late_and_early(1_500), 2, 0, 1),
+    (late_and_early(1_500), 2, 1, 0),
+    (ae.spreads.random_split(ae.tables.iid(700, means=[0.5, 0.7, 0.8], seed=1), max_delay=6, seed=2), 3, 0, 2),
+])
 def test_a_slow_second_version_plays_alike(losses: ae.Losses, K: int, guess: int, restarts: int) -> None:
     T = losses.horizon
     player = UnknownDelayWrapper(K, horizon=T, guess=guess, false_alarm=0.5, seed=21)

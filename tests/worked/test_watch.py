@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from tests.refusals import refuses
+from tests.rounds import tell_all
 
 import aftereffect as ae
 from aftereffect.carryover import martingale
@@ -170,23 +172,19 @@ def test_the_test_stops_at_a_void_sum_of_totals_that_are_possible_each():
     coins = [0, 1] + [0, 0, 1] * 3
     made = ae.CoinCleanWrapper(ae.MatchedTsallis(2), max_delay=1, coins=coins, out_of_range="void", seed=0)
     totals = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 2.0, 2.0, 0.5, 0.5, 0.5]
-    for total in totals:
-        made.ask()
-        made.tell(total)
+    tell_all(made, totals)
     assert [b.fed is None for b in blocks_of(made, totals)] == [False, False, True]
 
 
-def told(made: ae.CoinCleanWrapper, rounds: int = 30) -> list[float]:
+def reported(made: ae.CoinCleanWrapper, rounds: int = 30) -> list[float]:
     totals = np.random.default_rng(7).random(rounds).tolist()
-    for total in totals:
-        made.ask()
-        made.tell(total)
+    tell_all(made, totals)
     return totals
 
 
 def test_blocks_that_the_player_did_not_play_are_refused():
     made = player()
-    totals = told(made)
+    totals = reported(made)
     made.ask()
     assert blocks_of(made, totals)
     for wrong in (totals[:-1], [*totals, 0.5]):
@@ -196,14 +194,14 @@ def test_blocks_that_the_player_did_not_play_are_refused():
         blocks_of(made, totals[::-1])
     other = player().fresh(0, run=1)
     with pytest.raises(ae.InvalidArgument, match="must have played run 0 of its seed"):
-        blocks_of(other, told(other))
+        blocks_of(other, reported(other))
     amended = player()
-    told(amended, 1)
+    reported(amended, 1)
     amended.amend(1, 0.4)
     with pytest.raises(ae.InvalidArgument, match="differs in windows"):
         blocks_of(amended, [0.4])
     corrected = player()
-    totals = told(corrected)
+    totals = reported(corrected)
     corrected.correct(arm=0, probability=0.5, measured=1, was=0.5, now=0.6)
     with pytest.raises(ae.InvalidArgument, match=r"differs in .*corrections"):
         blocks_of(corrected, totals)
@@ -219,22 +217,15 @@ def test_the_wealth_of_a_long_run_does_not_overflow(monkeypatch: pytest.MonkeyPa
     assert "p < 1e-300" in found.sentence
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"arm": 7}, r"blocks\[1\].arm must be at most 1, but got 7"),
-        ({"arm": -1}, r"blocks\[1\].arm must be at least 0, but got -1"),
-        ({"totals": [0.1, math.nan]}, r"blocks\[1\].totals must be finite, but .* is nan"),
-        ({"totals": [math.inf]}, r"blocks\[1\].totals must be finite, but .* is inf"),
-        ({"fed": math.nan}, r"blocks\[1\].fed must be a finite number, but got nan"),
-        ({"fed": 1e9}, r"blocks\[1\].fed must be at most"),
-        ({"measured": 0}, r"blocks\[1\].measured must be at least 1, but got 0"),
-    ],
-)
-def test_a_block_that_cannot_be_is_refused(wrong: dict, message: str):
-    good = Block(0, [0.1], 0.1, 1)
-    with pytest.raises(ae.InvalidArgument, match=message):
-        watch(player(), [good, good._replace(**wrong)])
+GOOD = Block(0, [0.1], 0.1, 1)
+
+test_a_block_that_cannot_be_is_refused = refuses([
+    ({"arm": 7}, r"blocks\[1\].arm must be at most 1, but got 7"),
+    ({"totals": [0.1, math.nan]}, r"blocks\[1\].totals must be finite, but .* is nan"),
+    ({"fed": math.nan}, r"blocks\[1\].fed must be a finite number, but got nan"),
+    ({"fed": 1e9}, r"blocks\[1\].fed must be at most"),
+    ({"measured": 0}, r"blocks\[1\].measured must be at least 1, but got 0"),
+], lambda wrong: watch(player(), [GOOD, GOOD._replace(**wrong)]))
 
 
 def test_a_player_that_has_settled_leaves_no_power():
@@ -244,9 +235,7 @@ def test_a_player_that_has_settled_leaves_no_power():
     assert found.no_power
     assert found.growth < 0.02
     assert "no power left" in found.sentence
-    for _ in range(60):
-        made.ask()
-        made.tell(0.5)
+    tell_all(made, [0.5] * 60)
     equal = watch(made, blocks_of(made, [0.5] * 60))
     assert not equal.no_power
     assert equal.growth > 0.03
