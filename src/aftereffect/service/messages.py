@@ -93,15 +93,18 @@ class Reply(BaseModel):
             raise Refused("unreadable", f"an answer must be a {cls.__name__}, but {reason}: {shown(data)}") from None
 
 
-def example(**fields: Any) -> ConfigDict:
-    """Return the configuration of a model with this example in its JSON schema."""
-    return ConfigDict(json_schema_extra={"examples": [fields]})
+def example(**fields: Any) -> dict[str, Any]:
+    """Return the part of a model's JSON schema that shows an example."""
+    return {"examples": [fields]}
 
 
-def finite(value: float) -> float | None:
+def finite(value: float | None) -> float | None:
     """Return None for a number that is not finite, which JSON does not have."""
-    return float(value) if math.isfinite(value) else None
+    return float(value) if value is not None and math.isfinite(value) else None
 
+
+Finite = Annotated[float | None, AfterValidator(finite)]
+"""A number; None if it is not finite."""
 
 Fields = dict[str, Any]
 """The fields of a reply as plain data: as the REST API sends them, and as `Reply.read` reads them."""
@@ -111,10 +114,8 @@ class NoFields(Request):
     """No fields. The body may be omitted."""
 
 
-class Ask(Request):
+class Ask(Request, json_schema_extra=example(unit="north")):
     """The unit whose arm is wanted, by default the first unit that has not reported. The body may be omitted."""
-
-    model_config = example(unit="north")
 
     unit: Unit = None
 
@@ -129,10 +130,8 @@ class Told(Request):
 Flag = Annotated[bool, Field(strict=True)]
 
 
-class Tell(Told):
+class Tell(Told, json_schema_extra=example(total=31.5)):
     """The total of a round. next: also open the next round, and return it, if this report closes the round."""
-
-    model_config = example(total=31.5)
 
     ahead: Flag = True
     """Accept a report of a round before its date; if false, refuse."""
@@ -151,10 +150,8 @@ class ReportItem(Told):
     arm: Name | None = None
 
 
-class Reports(Request):
+class Reports(Request, json_schema_extra=example(items=[{"round": 17, "total": 31.5}, {"round": 18, "total": 28.0}])):
     """Reports of several rounds in order, as items or as the text of a CSV file. All are taken, or none."""
-
-    model_config = example(items=[{"round": 17, "total": 31.5}, {"round": 18, "total": 28.0}])
 
     items: Annotated[list[ReportItem], Field(min_length=1, max_length=MOST_ITEMS)] | None = None
     csv: Annotated[str, Field(strict=True)] | None = None
@@ -168,90 +165,68 @@ class Reports(Request):
     """Take another total of a round that has one as a correction."""
 
 
-class Amend(Told):
+class Amend(Told, json_schema_extra=example(total=31.5, was=30.0)):
     """A correction of a round's total. was: the total to be corrected; a conflict if the current total differs."""
-
-    model_config = example(total=31.5, was=30.0)
 
     was: Total = None
 
 
-class Note(Request):
+class Note(Request, json_schema_extra=example(note="holiday")):
     """A note on a round, such as "holiday"; null removes it."""
-
-    model_config = example(note="holiday")
 
     note: Text | None
     unit: Unit = None
 
 
-class NewReminder(Request):
+class NewReminder(Request, json_schema_extra=example(webhook="sales", after="12 hours")):
     """The webhook to call, by its name in the server's configuration, so long after a round ended without a report.
 
     before: instead, in every round, so long before its end, with what to play, what is overdue, and alarms; it opens.
     """
-
-    model_config = example(webhook="sales", after="12 hours")
 
     webhook: Name
     after: Duration = 0.5
     before: Duration | None = None
 
 
-class AskItem(Ask):
+class AskItem(Ask, json_schema_extra=example(experiment=ID)):
     """One item of a bulk ask."""
-
-    model_config = example(experiment=ID)
 
     experiment: Id
 
 
-class TellItem(Told):
+class TellItem(Told, json_schema_extra=example(experiment=ID, round=17, total=31.5)):
     """One item of a bulk report."""
-
-    model_config = example(experiment=ID, round=17, total=31.5)
 
     experiment: Id
     round: RoundNumber
 
 
-class BulkAsk(Request):
+class BulkAsk(Request, json_schema_extra=example(items=[{"experiment": ID}])):
     """Asks for many experiments, each answered separately."""
-
-    model_config = example(items=[{"experiment": ID}])
 
     items: Annotated[list[AskItem], Field(max_length=MOST_BULK)]
 
 
-class BulkTell(Request):
+class BulkTell(Request, json_schema_extra=example(items=[{"experiment": ID, "round": 17, "total": 31.5}])):
     """Reports for many experiments, each answered separately."""
-
-    model_config = example(items=[{"experiment": ID, "round": 17, "total": 31.5}])
 
     items: Annotated[list[TellItem], Field(max_length=MOST_BULK)]
 
 
-class Correction(BaseModel):
+class Correction(Request, extra="allow", json_schema_extra=example(high=500)):
     """Settings to change, with the names of those of a new experiment; the others stay as they are."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", json_schema_extra={"examples": [{"high": 500}]})
 
-
-class Continuation(BaseModel):
+class Continuation(Request, extra="allow", json_schema_extra=example(add=["video"], retire=["letter"])):
     """Arms to add and to retire, and settings to change, with the names of those of a new experiment."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="allow", json_schema_extra={"examples": [{"add": ["video"], "retire": ["letter"]}]}
-    )
 
     add: list[Name] = []
     retire: list[Name] = []
 
 
-class NewToken(Request):
+class NewToken(Request, json_schema_extra=example(name="till system", scopes=["play"])):
     """A token to create. Scopes: read; play (also ask, tell, amend); admin (also manage experiments and tokens)."""
-
-    model_config = example(name="till system", scopes=["play"])
 
     name: Text
     scopes: Annotated[list[Scope], Field(min_length=1), AfterValidator(_in_order)]
@@ -260,6 +235,8 @@ class NewToken(Request):
 Reason = Literal["inherited", "substitute", "opening", "warm_up", "mixed", "learner"]
 """Why a round plays its arm or its total is withheld: a round of the experiment before, the arm drawn is away, the
 warm-up after a pause, effects of a substitute that still arrive; or as the learner has drawn."""
+Status = Literal["open", "reported", "missing", "void", "clipped"]
+"""What has become of the report of a round; void and clipped: the total is out of range."""
 
 
 class StoredRow(Reply):
@@ -275,7 +252,7 @@ class StoredRow(Reply):
     unit: str
     arm: str
     total: float | None
-    status: Literal["open", "reported", "missing", "void", "clipped"]
+    status: Status
     draw: bool
     block: int
     block_start: int
@@ -294,21 +271,17 @@ class StoredRow(Reply):
     note: str | None
 
 
-class Row(StoredRow):
+class Row(StoredRow, json_schema_extra=example(**ROW)):
     """One round of one unit in the record. why: why its arm is played, and how its total is used, in words."""
-
-    model_config = example(**ROW)
 
     why: str
 
 
-class Turn(Row):
+class Turn(Row, json_schema_extra=example(experiment=ID, **ROW, warmup=False, state="running")):
     """The arm to play, and why; the answer stays the same until the round is reported.
 
     arms: the arm of each unit, if there are several and the request named none.
     """
-
-    model_config = example(experiment=ID, **ROW, warmup=False, state="running")
 
     experiment: str
     warmup: bool
@@ -316,15 +289,13 @@ class Turn(Row):
     arms: dict[str, str] | None = None
 
 
-class Report(Row):
+class Report(Row, json_schema_extra=example(experiment=ID, **ROW, repeated=False, state="running", open_round=None)):
     """How a report was recorded: status "reported", "missing", or "void" or "clipped" for a total out of range.
 
     update: the block ended with this report and was learned from. repeated: the same report had been made before.
     warning: what is done with a total out of range, None for other totals. next: the next round, if it was asked for.
     learned, correction: of a correction after the end of its block, whether it was learned from, and what was done.
     """
-
-    model_config = example(experiment=ID, **ROW, repeated=False, state="running", open_round=None)
 
     experiment: str
     repeated: bool
@@ -494,11 +465,11 @@ class CertificateSoFar(Reply):
 
     rounds: int
     updates: int
-    value: float | None
-    any_time: float | None
-    terms: dict[str, float | None]
-    worst_case: float | None
-    trivial: float | None
+    value: Finite
+    any_time: Finite
+    terms: dict[str, Finite]
+    worst_case: Finite
+    trivial: Finite
     informative: bool
     worst_case_from: int | None
     impossible: int
@@ -512,10 +483,10 @@ class Guarantee(Reply):
     sentence: the guarantee in plain words; words: the paragraphs as one string.
     """
 
-    value: float | None
-    per_round: float | None
+    value: Finite
+    per_round: Finite
     horizon: int
-    trivial: float | None
+    trivial: Finite
     informative_from: int | None
     informative: bool
     void: bool

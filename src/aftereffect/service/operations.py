@@ -309,10 +309,6 @@ def export(store: "Store", id: str, format: Format = "csv") -> Iterator[bytes]:
 @operation("GET", ONE + "/reminder", messages.Reminder, "read", pool="checks")
 def reminder(store: "Store", id: str) -> messages.Reminder:
     """Return the reminder of an experiment, and the names of the webhooks that the operator allows."""
-    return _reminder(store, id)
-
-
-def _reminder(store: "Store", id: str) -> messages.Reminder:
     allowed, known = list(store.webhooks), next(iter(store.reminders(id)), None)
     if known is None:
         return messages.Reminder(experiment=id, webhook=None, webhooks=allowed)
@@ -392,7 +388,8 @@ def remind(store: "Store", id: str, body: messages.NewReminder) -> messages.Remi
         names = ", ".join(store.webhooks) or "none are"
         raise Refused("invalid", f"webhook must be allowed by the operator ({names}), but got {shown(body.webhook)}")
     store.remind(id, body.webhook, days(body.after) if body.before is None else -days(body.before))
-    return _reminder(store, id)
+    found: messages.Reminder = reminder.run(store, id=id)
+    return found
 
 
 @operation("DELETE", ONE + "/reminder", None, "admin", pool="checks", status=204)

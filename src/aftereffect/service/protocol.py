@@ -34,10 +34,11 @@ class Service(ABC):
     def _answer(self, operation: Operation[Any], path: Mapping[str, Any], body: Any, query: Mapping[str, Any]) -> Any:
         """Carry out an operation and return its answer, as JSON or as bytes."""
 
-    def _call(self, operation: Operation[R], *path: Any, body: Any = None, **query: Any) -> R:
-        """Carry out an operation and return its reply."""
-        given = {name: value for name, value in query.items() if value is not None}
-        return operation.replied(self._answer(operation, dict(zip(operation.names, path, strict=True)), body, given))
+    def _call(self, operation: Operation[R], /, *path: Any, **given: Any) -> R:
+        """Carry out an operation and return its reply. given: the fields of its body if it has one, or its query."""
+        query = {name: value for name, value in given.items() if value is not None and operation.body is None}
+        body = given if operation.body is not None else None
+        return operation.replied(self._answer(operation, dict(zip(operation.names, path, strict=True)), body, query))
 
     def __enter__(self) -> Self:
         return self
@@ -47,14 +48,14 @@ class Service(ABC):
 
     def create(self, **settings: Any) -> Overview:
         """Create an experiment: name, arms, high, max_delay or carry_over, ...; see docs/guides/service.md."""
-        return self._call(operations.create, body=settings)
+        return self._call(operations.create, **settings)
 
     def correct(self, experiment: str, **changes: Any) -> Overview:
         """Return a new experiment with some settings of this one changed, and with its rounds; this one is finished.
 
         The learner hears the inherited totals where it would have played the same arm. The guarantee is void.
         """
-        return self._call(operations.correct, experiment, body=changes)
+        return self._call(operations.correct, experiment, **changes)
 
     def continue_with(
         self, experiment: str, add: Sequence[str] = (), retire: Sequence[str] = (), **changes: Any
@@ -63,8 +64,7 @@ class Service(ABC):
 
         This one is finished. The guarantee of the new one includes what its beginning costs if it is wrong.
         """
-        body = {"add": list(add), "retire": list(retire), **changes}
-        return self._call(operations.continue_with, experiment, body=body)
+        return self._call(operations.continue_with, experiment, add=list(add), retire=list(retire), **changes)
 
     def experiment(self, experiment: str) -> Overview:
         """Return one experiment."""
@@ -90,7 +90,7 @@ class Service(ABC):
 
     def note(self, experiment: str, round: int, note: str | None, unit: Unit = None) -> Report:
         """Write a note on a round, such as "holiday"; None removes it."""
-        return self._call(operations.note, experiment, integer("round", round), body={"note": note, "unit": unit})
+        return self._call(operations.note, experiment, integer("round", round), note=note, unit=unit)
 
     def reminder(self, experiment: str) -> messages.Reminder:
         """Return the reminder of an experiment, and how its latest call went."""
@@ -111,12 +111,11 @@ class Service(ABC):
         if webhook is None:
             self._call(operations.forget_reminder, experiment)
             return self.reminder(experiment)
-        when = {"webhook": webhook, "after": after, "before": before}
-        return self._call(operations.remind, experiment, body=when)
+        return self._call(operations.remind, experiment, webhook=webhook, after=after, before=before)
 
     def ask(self, experiment: str, unit: Unit = None) -> Turn:
         """Return the arm to play in the open round, and why; open the next round if none is open."""
-        return self._call(operations.ask, experiment, body={"unit": unit})
+        return self._call(operations.ask, experiment, unit=unit)
 
     def tell(
         self,
@@ -132,8 +131,8 @@ class Service(ABC):
 
         ahead: if False, a round is refused before its date. next: also open the next round, if this one is closed.
         """
-        body = {"total": total, "unit": unit, "ahead": ahead, "next": next}
-        return self._call(operations.tell, experiment, integer("round", round), body=body)
+        given = {"total": total, "unit": unit, "ahead": ahead, "next": next}
+        return self._call(operations.tell, experiment, integer("round", round), **given)
 
     def tell_many(
         self,
@@ -156,8 +155,8 @@ class Service(ABC):
         if items is not None and is_frame(items):
             items, csv = None, totals.of_table(items)
         told = None if items is None else [dict(item) for item in items]
-        body = {"items": told, "csv": csv, "first": first, "ahead": ahead, "next": next, "restate": restate}
-        return self._call(operations.reports, experiment, body=body)
+        given = {"items": told, "csv": csv, "first": first, "ahead": ahead, "next": next, "restate": restate}
+        return self._call(operations.reports, experiment, **given)
 
     def amend(
         self,
@@ -181,7 +180,7 @@ class Service(ABC):
             rows = self.rounds(experiment, after=max(number - 1, 0), limit=MOST_ITEMS).items
             known = (row.total for row in rows if row.round == number and row.unit == str(unit or row.unit))
             was = next(known, None)
-        return self._call(operations.amend, experiment, number, body={"total": total, "unit": unit, "was": was})
+        return self._call(operations.amend, experiment, number, total=total, unit=unit, was=was)
 
     def start(self, experiment: str) -> Overview:
         """Start a draft."""
@@ -237,20 +236,19 @@ class Service(ABC):
     def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> list[Turn | Refused]:
         """Ask for many experiments at once: ids, or {"experiment", "unit"}; each item has its own answer or error."""
         asked = [{"experiment": item} if isinstance(item, str) else dict(item) for item in items]
-        return _answers(self._call(operations.bulk_ask, body={"items": asked}))
+        return _answers(self._call(operations.bulk_ask, items=asked))
 
     def bulk_tell(self, items: Iterable[Mapping[str, Any]]) -> list[Report | Refused]:
         """Report many totals: {"experiment", "round", "total", "unit"?}; each item has its own answer or error."""
-        told = [dict(item) for item in items]
-        return _answers(self._call(operations.bulk_tell, body={"items": told}))
+        return _answers(self._call(operations.bulk_tell, items=[dict(item) for item in items]))
 
     def plan(self, n_arms: int, **question: Any) -> messages.Plan:
         """Return what to expect of settings; nothing is stored."""
-        return self._call(operations.plan, body={**question, "arms": n_arms})
+        return self._call(operations.plan, **question | {"arms": n_arms})
 
     def create_token(self, name: str, scopes: Sequence[str]) -> messages.Token:
         """Create a token; only this answer contains it."""
-        return self._call(operations.create_token, body={"name": name, "scopes": list(scopes)})
+        return self._call(operations.create_token, name=name, scopes=list(scopes))
 
     def tokens(self) -> list[messages.KnownToken]:
         """List the tokens: names, scopes, dates, never the tokens themselves."""

@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
@@ -187,10 +187,8 @@ class Part(BaseModel):
         return self.model_dump(exclude_none=True)
 
 
-class CarryOver(Part):
+class CarryOver(Part, json_schema_extra={"examples": [{"window": "7 days"}]}):
     """How long an effect lasts: a window after which it is over, or a half-life."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"window": "7 days"}]})
 
     window: Duration | None = None
     """No effect lasts longer than this: "7 days", "2 weeks"."""
@@ -230,12 +228,6 @@ def _chosen(half_life: float, n_arms: int, horizon: int | None, direction: str, 
     return choose_delay(half_life=half_life, **given).max_delay
 
 
-@functools.lru_cache(maxsize=1024)
-def _heard_limits(direction: str, low: float, high: float, max_delay: int) -> tuple[float, float]:
-    """Return the range of a total, beyond rounding."""
-    return effects.stretch_bounds(effects.effects(direction, low, high), max_delay, 1)
-
-
 class PriorMeans(Part):
     """What is known about the arms before round 1: the mean effect of an action of each arm, and what that is worth.
 
@@ -264,9 +256,7 @@ class Design(BaseModel):
     not know: then the player is "model". arms, units: names. round_length: in days. max_delay: in rounds.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", json_schema_extra=nullable, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=nullable, use_attribute_docstrings=True)
 
     arms: Arms
     low: Number = 0.0
@@ -336,8 +326,8 @@ class Design(BaseModel):
         """The smallest and the largest possible total: one effect of each of the latest max_delay + 1 actions."""
         if self.high is None:
             return -WIDEST, WIDEST
-        parts = self.max_delay + 1
-        return parts * min(self.low, 0.0), parts * max(self.high, 0.0)
+        lo, hi = self.span
+        return (self.max_delay + 1) * lo, (self.max_delay + 1) * hi
 
     @property
     def span(self) -> tuple[float, float]:
@@ -361,17 +351,17 @@ class Design(BaseModel):
         """The round after which the experiment is finished; None if it goes on until somebody finishes it."""
         return self.model_rounds if self.player == "model" and self.horizon is None else self.horizon
 
-    @property
+    @functools.cached_property
     def advised(self) -> bool:
         """Whether a model of all totals advises the player: not of too many arms, or of effects that last too long."""
         return self.player == "advised" and self.model_rounds > 0 and self.max_delay <= MOST_LAG
 
-    @property
+    @functools.cached_property
     def heard_limits(self) -> tuple[float, float]:
         """`limits`, wider by what sums of floats are rounded."""
         if self.high is None:
             return self.limits
-        return _heard_limits(self.direction, self.low, self.high, self.max_delay)
+        return effects.stretch_bounds(effects.effects(self.direction, self.low, self.high), self.max_delay, 1)
 
     def heard(self, total: float | None) -> float | None:
         """Return a total as a model hears it; None if it is missing, or out of range and void."""
@@ -382,7 +372,7 @@ class Design(BaseModel):
             return None
         return min(max(total, least), most)
 
-    @property
+    @functools.cached_property
     def model_rounds(self) -> int:
         """The maximum of rounds in a model of all totals; 0 if there is none with so many arms."""
         K = len(self.arms)
@@ -454,10 +444,8 @@ def _with_example(schema: dict[str, Any]) -> None:
     schema["examples"] = [{"name": "Autumn mailings", "arms": ["letter", "email"], "high": 50, "max_delay": 2}]
 
 
-class ExperimentSettings(Design):
+class ExperimentSettings(Design, json_schema_extra=_with_example):
     """The settings of an experiment."""
-
-    model_config = ConfigDict(json_schema_extra=_with_example)
 
     name: Text
     seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1)
@@ -518,13 +506,22 @@ def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> Experimen
     (50.0, 'Mail (corrected)')
     """
     changes = {name: value for name, value in changes.items() if value is not None}
+    dropped = {"draft", *(["prior"] if "arms" in changes else []), *_replaced(known, changes)}
+    return checked_settings(_kept(known, dropped, "corrected", "the rounds are inherited", changes) | changes)
+
+
+def _kept(
+    known: Mapping[str, Any], dropped: Collection[str], how: str, begins: str, changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of an experiment but those dropped, with the name of its successor, or refuse a warm start.
+
+    begins: how the successor begins.
+    """
     if "warm_start" in changes:
-        detail = "warm_start must be omitted, because the rounds are inherited, but it is given"
+        detail = f"warm_start must be omitted, because {begins}, but it is given"
         raise Refused("invalid", detail, field="warm_start")
-    replaced = {"draft", *(["prior"] if "arms" in changes else []), *_replaced(known, changes)}
-    kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in replaced}
-    name = known["name"].removesuffix(" (corrected)")
-    return checked_settings({**kept, "name": f"{name[:180]} (corrected)", **changes})
+    kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in dropped}
+    return kept | {"name": f"{known['name'].removesuffix(f' ({how})')[:180]} ({how})"}
 
 
 def _replaced(known: Mapping[str, Any], changes: Mapping[str, Any]) -> set[str]:
@@ -560,22 +557,18 @@ def continued(
     if not add and not retire and not {"max_delay", "carry_over", "player"} & changes.keys():
         rule = "add or retire must name an arm, or max_delay, carry_over or player be given"
         raise Refused("invalid", f"{rule}, but nothing is to change", field="add")
-    if "warm_start" in changes:
-        detail = "warm_start must be omitted, because it is this experiment, but it is given"
-        raise Refused("invalid", detail, field="warm_start")
-    arms = list(known["arms"])
-    for name, given, wrong in (("retire", retire, {*retire} - {*arms}), ("add", add, {*add} & {*arms})):
-        if wrong:
-            which = "arms of the experiment" if name == "retire" else "new arms"
-            raise Refused("invalid", f"{name} must be {which}, but got {shown(sorted(wrong)[0])}", field=name)
-        arms = [arm for arm in arms if arm not in given] if name == "retire" else [*arms, *given]
     dropped = {"draft", "seed", "prior", "arms", "start_date", "horizon", *_replaced(known, changes)}
-    kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in dropped}
+    kept = _kept(known, dropped, "continued", "it is this experiment", changes)
+    arms = {*known["arms"]}
+    wrong = {"retire must be arms of the experiment": {*retire} - arms, "add must be new arms": {*add} & arms}
+    for rule, names in wrong.items():
+        if names:
+            raise Refused("invalid", f"{rule}, but got {shown(min(names))}", field=rule.split()[0])
     if known.get("horizon") is not None and known["horizon"] > known["round"]:
         kept["horizon"] = known["horizon"] - known["round"]
     if known.get("start_date") is not None and known.get("due") is not None:
         kept["start_date"] = known["due"]["date"]
-    kept |= {"arms": arms, "name": f"{known['name'].removesuffix(' (continued)')[:180]} (continued)"}
+    kept |= {"arms": [arm for arm in known["arms"] if arm not in retire] + list(add)}
     return checked_settings({**kept, "warm_start": {"experiment": known["id"]}, **changes})
 
 

@@ -7,7 +7,7 @@ only the rules that depend on its state.
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from types import EllipsisType
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypedDict, get_args
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Corrupt, Refused
@@ -123,17 +123,28 @@ OfRound = Tell | Amend | Note
 KINDS: dict[str, Any] = {kind.__name__.lower(): kind for kind in get_args(Command)}
 
 
-def from_event(event: Mapping[str, Any]) -> Command:
+class Event(TypedDict):
+    """What a command has changed, as it is stored. body: what the command asked for and what followed, as JSON."""
+
+    kind: str
+    round: int | None
+    unit: str | None
+    body: dict[str, Any]
+    at: str
+
+
+def from_event(event: Event) -> Command:
     """Return the command that produced a stored event.
 
-    >>> from_event({"kind": "tell", "round": 3, "unit": "1", "body": {"total": 0.5, "status": "reported"}})
+    >>> told = {"total": 0.5, "status": "reported"}
+    >>> from_event({"kind": "tell", "round": 3, "unit": "1", "body": told, "at": "2026-01-01T20:00:00Z"})
     Tell(round=3, total=0.5, unit='1', ahead=True, next=False)
     """
     kind = KINDS.get(event["kind"])
     if kind is None:
         raise Corrupt(f"kind must be one of {', '.join(KINDS)}, but got {event['kind']!r}")
-    names = [name for name in kind._fields if name not in ("was", "ahead", "next")]
-    command: Command = kind(*(event[name] if name in ("round", "unit") else event["body"][name] for name in names))
+    given = {**event["body"], "round": event["round"], "unit": event["unit"]}
+    command: Command = kind(*(given[name] for name in kind._fields if name not in ("was", "ahead", "next")))
     return command
 
 

@@ -18,20 +18,9 @@ from aftereffect.core.errors import AftereffectError, InvalidTotal
 from aftereffect.service import words
 from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment import commands
-from aftereffect.service.experiment.commands import Command
+from aftereffect.service.experiment.commands import Command, Event
 from aftereffect.service.experiment.learned import Record, learned
-from aftereffect.service.experiment.round import (
-    CLIPPED,
-    MISSING,
-    OPEN,
-    ROW,
-    VOID,
-    Round,
-    Row,
-    date_of,
-    days_between,
-    rounds_between,
-)
+from aftereffect.service.experiment.round import ROW, Round, Row, date_of, whole_between
 from aftereffect.service.experiment.state import State, fingerprint
 from aftereffect.service.experiment.view import view
 from aftereffect.service.messages import Fields, Overview, ReportItem
@@ -44,11 +33,17 @@ NOT_RUNNING = {
 }
 
 
+Recalled = Mapping[str, Any] | None
+"""The row that `Experiment.forgotten` asks for."""
+Effect = tuple[Fields, dict[str, Any] | None, list[Row]]
+"""The answer to a command, the body of its event (None if nothing changed), and the rows that changed."""
+
+
 class Done(NamedTuple):
     """The result of a command. event: to be stored, None if nothing changed. rows: the round rows that changed."""
 
     answer: Fields
-    event: dict[str, Any] | None
+    event: Event | None
     rows: list[Row]
 
 
@@ -100,7 +95,7 @@ class Experiment(State):
                 return self.open is not None and bool(player.consults)
         return False
 
-    def do(self, command: Command, at: str, recalled: Mapping[str, Any] | None = None) -> Done:
+    def do(self, command: Command, at: str, recalled: Recalled = None) -> Done:
         """Carry out a command at time `at` (ISO 8601), or raise Refused with nothing changed.
 
         recalled: the row that `forgotten` asks for; without it, such a command is refused with code "closed".
@@ -108,35 +103,20 @@ class Experiment(State):
         self.may_have_decided = self._may_decide(command)
         if self.lacks_record(command):
             raise Corrupt("the record of all rounds must be recalled before arms are chosen")
-        return self._do(command, at, recalled)
+        if type(command) not in _METHODS:
+            raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
+        answer, body, rows = _METHODS[type(command)](self, command, at, recalled)
+        if body is None:
+            return Done(answer, None, rows)
+        number = unit = None
+        if isinstance(command, commands.OfRound):
+            number, unit = command.round, rows[0]["unit"]
+        elif isinstance(command, commands.Ask):
+            number, unit = self.last, command.unit
+        kind = type(command).__name__.lower()
+        return Done(answer, Event(kind=kind, round=number, unit=unit, body=body, at=at), rows)
 
-    def _do(self, command: Command, at: str, recalled: Mapping[str, Any] | None) -> Done:
-        match command:
-            case commands.Ask():
-                return self._ask(command, at)
-            case commands.Tell():
-                return self._tell(command, at, recalled)
-            case commands.Amend():
-                return self._amend(command, at, recalled)
-            case commands.Start():
-                return self._start(at)
-            case commands.Pause():
-                return self._pause(at)
-            case commands.Resume():
-                return self._resume(at)
-            case commands.Away() | commands.Back():
-                return self._set_away(command.arm, isinstance(command, commands.Away), at)
-            case commands.Finish():
-                return self._finish(at)
-            case commands.Note():
-                return self._note(command, at, recalled)
-            case commands.Inherit():
-                return self._inherit(command, at)
-            case commands.Remember():
-                return self._remember(command, at)
-        raise Refused("invalid", f"command must be one of {', '.join(commands.KINDS)}, but got {command!r}")
-
-    def replay(self, event: Mapping[str, Any]) -> list[Row]:
+    def replay(self, event: Event) -> list[Row]:
         """Repeat the command of a stored event and return the changed rows; raise Corrupt if the event differs."""
         try:
             done = self.do(commands.from_event(event), event["at"], event["body"].get("recalled"))
@@ -144,7 +124,7 @@ class Experiment(State):
             raise
         except (AftereffectError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise Corrupt(f"an event must be possible at its place in the log, but {error!r}") from None
-        if done.event != dict(event):
+        if done.event != event:
             raise Corrupt(f"a replayed event must equal the stored one, but {_difference(done.event, event)}")
         return done.rows
 
@@ -161,23 +141,23 @@ class Experiment(State):
                 if number == self.last + 1 and self.open is None:
                     yield self.do(commands.Ask(), at, recall(commands.Ask()))
                 command: Command = commands.Tell(number, item.total, item.unit, reports.ahead)
-                played, row = self._opened(number), recall(command)
-                arm = row["arm"] if row is not None else None if played is None else self.settings.arms[played.arms[u]]
+                recalled = recall(command)
+                row = self._row(number, u, recalled)
+                arm = row["arm"]
                 if item.arm is not None and arm != item.arm:
                     rule = f"arm must be {arm!r}, which this round was to play"
                     detail = f"{rule}, but got {shown(item.arm)}: another arm cannot be reported"
                     raise Refused("conflict", detail, field="arm")
-                same = before is not None and played is not None and before.arms[u] == played.arms[u]
+                same = before is not None and self.settings.arms[before.arms[u]] == arm
                 if item.arm is None and number > known and not same:
                     why = "no round had been opened" if before is None else f"round {known} played another arm"
                     detail = f"arm must be given if a report comes before its round is opened and {why}"
                     detail = f"{detail}, but it is missing: this round was to play {arm!r}"
                     raise Refused("conflict", detail, field="arm")
-                told = reports.restate and (played is None or played.reports[u].status != OPEN)
-                if told and not _reported(self._row(number, u, row), item.total):
+                if reports.restate and row["status"] != "open" and not _reported(row, item.total):
                     command = commands.Amend(number, item.total, item.unit)
-                    row = recall(command)
-                yield self.do(command, at, row)
+                    recalled = recall(command)
+                yield self.do(command, at, recalled)
             except Refused as refusal:
                 raise refusal.within(f"report {place}", place=place) from None
         # The same reports again get the same answer, with the round that is open by self.
@@ -188,12 +168,12 @@ class Experiment(State):
         """Return the number of the round that a report is about."""
         settings, number = self.settings, item.round
         if number is None and item.date is None:
-            waits = self.open is not None and self.open.reports[u].status == OPEN
+            waits = self.open is not None and self.open.reports[u].status == "open"
             number = self.last if waits else self.last + 1
         elif number is None:
             dated = {t: played.date for t, played in self.recent.rounds.items()}
             if settings.start_date is not None:
-                day = days_between(settings.start_date, item.date or "") - self.shift
+                day = whole_between(settings.start_date, item.date or "") - self.shift
                 near = int(day / settings.round_length) + 1
                 dates = {t: date_of(settings, t, "", self.shift) for t in range(max(near - 1, 1), near + 2)}
                 dated = dates | dated
@@ -208,16 +188,16 @@ class Experiment(State):
             raise Refused("not_open", f"rounds must be reported in order, but got {number} and {latest}", round=number)
         return number
 
-    def _ask(self, command: commands.Ask, at: str) -> Done:
+    def _ask(self, command: commands.Ask, at: str, recalled: Recalled) -> Effect:
         """Answer with the arm of a unit; by default with that of the first unit without a report, and with all arms."""
         if self.phase != "running":
             reason = NOT_RUNNING[self.phase]
             raise Refused("wrong_state", f"the experiment must be running to ask, but {reason}", state=self.phase)
         named = None if command.unit is None else self._unit(command.unit)
         if self.open is not None:
-            first = next(u for u, report in enumerate(self.open.reports) if report.status == OPEN)
+            first = next(u for u, report in enumerate(self.open.reports) if report.status == "open")
             u = first if named is None else named
-            return Done(self._turn(self.open, self.open.row(self.settings, u), named is None), None, [])
+            return self._turn(self.open, self.open.row(self.settings, u), named is None), None, []
         played = self.begin_round(at)
         if self.started_at is None:
             self.started_at = at
@@ -227,8 +207,7 @@ class Experiment(State):
         if played.number == played.block_start:
             body["probabilities"] = fingerprint(self.probabilities)
         rows = played.rows(self.settings)
-        event = {"kind": "ask", "round": played.number, "unit": command.unit, "body": body, "at": at}
-        return Done(self._turn(played, rows[named or 0], named is None), event, rows)
+        return self._turn(played, rows[named or 0], named is None), body, rows
 
     def _turn(self, played: Round, row: Row, everybody: bool) -> Fields:
         answer = {**row, "why": words.why(row, self.settings), "warmup": played.warm, "state": self.phase}
@@ -236,10 +215,10 @@ class Experiment(State):
             answer["arms"] = {unit: self.settings.arms[i] for unit, i in zip(self.unit_index, played.arms, strict=True)}
         return answer
 
-    def _tell(self, command: commands.Tell, at: str, recalled: Mapping[str, Any] | None) -> Done:
+    def _tell(self, command: commands.Tell, at: str, recalled: Recalled) -> Effect:
         """Record a report for the open round; the same report again gets the same answer."""
         u, total, played = self._unit(command.unit), command.total, self._opened(command.round)
-        if played is None or played is not self.open or played.reports[u].status != OPEN:
+        if played is None or played is not self.open or played.reports[u].status != "open":
             return self._tell_again(command, self._row(command.round, u, recalled))
         if not command.ahead and self.settings.start_date is not None and (played.date or "") > at[:10]:
             detail = f"round {command.round} has the date {played.date}, but today is {at[:10]}: report it later, or"
@@ -251,13 +230,12 @@ class Experiment(State):
             body |= outcome
         else:
             rows = [played.row(self.settings, u)]
-        event = {"kind": "tell", "round": command.round, "unit": rows[0]["unit"], "body": body, "at": at}
-        return Done(self._report(rows[0], False), event, rows)
+        return self._report(rows[0], False), body, rows
 
-    def _tell_again(self, command: commands.Tell, row: Row) -> Done:
+    def _tell_again(self, command: commands.Tell, row: Row) -> Effect:
         """Answer a report for a round that already has one."""
         if _reported(row, command.total):
-            return Done(self._report(row, True), None, [])
+            return self._report(row, True), None, []
         given = "missing" if command.total is None else repr(command.total)
         then = "use amend to correct it" if self._correctable(row) else "its block is closed, so it cannot be changed"
         detail = f"total must equal the earlier report, but {_told(row)} and now as {given}: {then}"
@@ -267,37 +245,30 @@ class Experiment(State):
         known = {"round": row["round"], "unit": row["unit"], "reported": row["total"]}
         return Refused("conflict", detail, field=field, **known, amendable=self._correctable(row))
 
-    def _amend(self, command: commands.Amend, at: str, recalled: Mapping[str, Any] | None) -> Done:
+    def _amend(self, command: commands.Amend, at: str, recalled: Recalled) -> Effect:
         """Correct a report, or add a late one."""
         u, total, number = self._unit(command.unit), command.total, command.round
         played = self._opened(number)
         before = self._row(number, u, recalled)
-        if before["status"] == OPEN:
+        if before["status"] == "open":
             raise Refused("conflict", f"round {number} must have a report to be amended, but has none: use tell")
         if _reported(before, total):
-            return Done(self._report(before, True), None, [])
+            return self._report(before, True), None, []
         if not isinstance(command.was, type(...)) and not _reported(before, command.was):
             detail = f"was must be the total to be corrected, but got {command.was!r}, and {_told(before)}"
             raise self._conflict("was", before, detail)
         body: dict[str, Any] = {"total": total, "was": before["total"], "was_status": before["status"]}
-        late = {}
+        late: Fields = {}
         if not self._amendable(number):
             late = self._correct_late(body, u, before, recalled or {}, at)
-            row = {**before, "total": total, "status": body["status"], "told_at": at}
         elif played is None:
-            body["recalled"] = before
-            status = self.recount(number, u, before["total"], total)
-            row = {**before, "total": total, "status": status, "told_at": at}
+            body |= {"recalled": before, "status": self.recount(number, u, before["total"], total)}
         else:
-            self.correct(played, u, total, at)
-            row = played.row(self.settings, u)
-        body["status"] = row["status"]
-        event = {"kind": "amend", "round": number, "unit": row["unit"], "body": body, "at": at}
-        return Done(self._report(row, False) | late, event, [row])
+            body["status"] = self.correct(played, u, total, at)
+        row = {**before, "total": total, "status": body["status"], "told_at": at}
+        return self._report(row, False) | late, body, [row]
 
-    def _correct_late(
-        self, body: dict[str, Any], u: int, row: Row, recalled: Mapping[str, Any], at: str
-    ) -> Fields:
+    def _correct_late(self, body: dict[str, Any], u: int, row: Row, recalled: Mapping[str, Any], at: str) -> Fields:
         """Correct a total whose block has ended; add to the body of the event, and return what to add to the answer."""
         total, number = body["total"], row["round"]
         unlearned = None
@@ -336,33 +307,34 @@ class Experiment(State):
     def _report(self, row: Row, repeated: bool) -> Fields:
         answer = {**row, "repeated": repeated, "state": self.phase, "open_round": self.open and self.open.number}
         answer["why"] = words.why(row, self.settings)
-        if row["status"] in (VOID, CLIPPED):
+        if row["status"] in ("void", "clipped"):
             answer["warning"] = words.out_of_range(row, self.settings)
         return answer
 
-    def _start(self, at: str) -> Done:
+    def _start(self, command: commands.Start, at: str, recalled: Recalled) -> Effect:
         if self.phase == "running":
             return self._change()
         self._require("start it", "draft")
         self.phase, self.started_at = "running", at
-        return self._change("start", at)
+        return self._change({})
 
-    def _pause(self, at: str) -> Done:
+    def _pause(self, command: commands.Pause, at: str, recalled: Recalled) -> Effect:
         """Open no more rounds; an open round still accepts reports."""
         if self.phase == "paused":
             return self._change()
         self._require("pause it", "running")
         self.phase, self.paused_at = "paused", at
-        return self._change("pause", at, {"last": self.last})
+        return self._change({"last": self.last})
 
-    def _resume(self, at: str) -> Done:
+    def _resume(self, command: commands.Resume, at: str, recalled: Recalled) -> Effect:
         """Resume. Effects of actions during the pause arrive for d rounds; only a model learns from these."""
         if self.phase == "running":
             return self._change()
         self._require("resume it", "paused")
         d = self.settings.max_delay
-        self.shift += days_between(self.paused_at or at, at)
-        self.idle += min(rounds_between(self.settings, self.paused_at or at, at), self.settings.longest_lag)
+        paused = self.paused_at or at
+        self.shift += whole_between(paused, at)
+        self.idle += min(whole_between(paused, at, self.settings.round_length), self.settings.longest_lag)
         self.phase, self.paused_at = "running", None
         rows: list[Row] = []
         if d > 0:
@@ -371,10 +343,11 @@ class Experiment(State):
                 # It is unknown whether this round was played before the pause or after it.
                 self.open.warm, self.open.withheld = True, [self.open.block > 0] * self.n_units
                 rows = self.open.rows(self.settings)
-        return self._change("resume", at, {"warm_until": self.warm_until, "idle": self.idle}, rows)
+        return self._change({"warm_until": self.warm_until, "idle": self.idle}, rows)
 
-    def _set_away(self, name: str, away: bool, at: str) -> Done:
+    def _set_away(self, command: commands.Away | commands.Back, at: str, recalled: Recalled) -> Effect:
         """Mark an arm as away, which voids the guarantee from then on, or as back."""
+        name, away = command.arm, isinstance(command, commands.Away)
         if name not in self._arms:
             detail = f"arm must be one of {shown(list(self._arms))}, but got {shown(name)}"
             raise Refused("not_found", detail, field="arm")
@@ -385,66 +358,61 @@ class Experiment(State):
             raise Refused("conflict", f"at least one arm must be available, but {name!r} is the last one")
         self.away = sorted({*self.away} ^ {self._arms[name]})
         self.arm_was_away = True
-        return self._change("away" if away else "back", at, {"arm": name})
+        return self._change(command._asdict())
 
-    def _finish(self, at: str) -> Done:
+    def _finish(self, command: commands.Finish, at: str, recalled: Recalled) -> Effect:
         """End the experiment; units without a report in the open round are closed as missing."""
         if self.phase == "finished":
             return self._change()
         played = self.open
         self.phase, self.finished_at = "finished", at
         body: dict[str, Any] = {"last": self.last}
-        rows: dict[tuple[int, str], Row] = {}
+        rows: list[Row] = []
         if played is not None:
-            units = [u for u, report in enumerate(played.reports) if report.status == OPEN]
-            for u in units:
+            *others, last = [u for u, report in enumerate(played.reports) if report.status == "open"]
+            for u in (*others, last):
                 self.record(played, u, None, at)
-            outcome, changed = self.end_round(units[-1], at)
+            outcome, rows = self.end_round(last, at)
             body |= outcome
-            changed += [played.row(self.settings, u) for u in units]
-            rows = {(row["round"], row["unit"]): row for row in changed}
-        return self._change("finish", at, body, list(rows.values()))
+            if not played.update:
+                rows += [played.row(self.settings, u) for u in others]
+        return self._change(body, rows)
 
-    def _note(self, command: commands.Note, at: str, recalled: Mapping[str, Any] | None) -> Done:
+    def _note(self, command: commands.Note, at: str, recalled: Recalled) -> Effect:
         """Write a note on a round, in any state and whether or not its block is open."""
         u = self._unit(command.unit)
         played = self._opened(command.round)
         row = self._row(command.round, u, recalled)
         if row["note"] == command.note:
-            return Done(self._report(row, True), None, [])
+            return self._report(row, True), None, []
         body: dict[str, Any] = {"note": command.note}
         if played is None:
             body["recalled"] = row
-            row = {**row, "note": command.note}
         else:
             played.notes = played.notes or [None] * self.n_units
             played.notes[u] = command.note
-            row = played.row(self.settings, u)
-        event = {"kind": "note", "round": command.round, "unit": row["unit"], "body": body, "at": at}
-        return Done(self._report(row, False), event, [row])
+        row = {**row, "note": command.note}
+        return self._report(row, False), body, [row]
 
-    def _inherit(self, command: commands.Inherit, at: str) -> Done:
+    def _inherit(self, command: commands.Inherit, at: str, recalled: Recalled) -> Effect:
         """Take over the rounds of another experiment, before anything else."""
         if self.last or self.inherited is not None:
             raise Refused("wrong_state", f"rounds can only be inherited before round 1, but {self.last} were opened")
         rows = self.inherit(*command)
         body = {**command._asdict(), "updates": self.updates, "probabilities": fingerprint(self.probabilities)}
-        return self._change("inherit", at, body, rows)
+        return self._change(body, rows)
 
-    def _remember(self, command: commands.Remember, at: str) -> Done:
+    def _remember(self, command: commands.Remember, at: str, recalled: Recalled) -> Effect:
         """Begin with what another experiment has seen, before anything else."""
         if self.last or self.history:
             raise Refused("wrong_state", f"rounds can only be remembered before round 1, but {self.last} were opened")
         self.history = len(command.arms)
         self.learn(command.arms, command.totals)
-        return self._change("remember", at, command._asdict())
+        return self._change(command._asdict())
 
-    def _change(
-        self, kind: str | None = None, at: str = "", body: dict[str, Any] | None = None, rows: Sequence[Row] = ()
-    ) -> Done:
-        """Return the result of a command on the whole experiment. kind: that of its event, None if nothing changed."""
-        event = None if kind is None else {"kind": kind, "round": None, "unit": None, "body": body or {}, "at": at}
-        return Done({"state": self.phase, "repeated": event is None}, event, list(rows))
+    def _change(self, body: dict[str, Any] | None = None, rows: Sequence[Row] = ()) -> Effect:
+        """Return the effect of a command on the whole experiment; without a body it has changed nothing."""
+        return {"state": self.phase, "repeated": body is None}, body, list(rows)
 
     def _opened(self, number: int) -> Round | None:
         """Return a round, or None if it is no longer in memory; refuse a number that has not been opened yet."""
@@ -456,7 +424,7 @@ class Experiment(State):
             raise Refused("not_open", detail, field="round", round=number)
         return self.recent.rounds.get(number)
 
-    def _row(self, number: int, u: int, recalled: Mapping[str, Any] | None) -> Row:
+    def _row(self, number: int, u: int, recalled: Recalled) -> Row:
         """Return the row of a round from memory, or else the recalled one."""
         played = self.recent.rounds.get(number)
         if played is not None:
@@ -491,6 +459,22 @@ class Experiment(State):
             raise Refused("wrong_state", detail, state=self.phase)
 
 
+_METHODS: dict[type, Callable[..., Effect]] = {
+    commands.Ask: Experiment._ask,
+    commands.Tell: Experiment._tell,
+    commands.Amend: Experiment._amend,
+    commands.Note: Experiment._note,
+    commands.Start: Experiment._start,
+    commands.Pause: Experiment._pause,
+    commands.Resume: Experiment._resume,
+    commands.Away: Experiment._set_away,
+    commands.Back: Experiment._set_away,
+    commands.Finish: Experiment._finish,
+    commands.Inherit: Experiment._inherit,
+    commands.Remember: Experiment._remember,
+}
+
+
 def warm_up() -> None:
     """Play a few rounds in memory with each player, and make a model, so that code is loaded, and compiled if need be.
 
@@ -513,20 +497,20 @@ def warm_up() -> None:
 def _reported(row: Mapping[str, Any], total: float | None) -> bool:
     """Return whether a row has exactly this total, or is closed as missing if the total is None."""
     if total is None:
-        return bool(row["status"] == MISSING)
-    return bool(row["status"] != MISSING and row["total"] == total)
+        return bool(row["status"] == "missing")
+    return bool(row["status"] != "missing" and row["total"] == total)
 
 
 def _told(row: Mapping[str, Any]) -> str:
-    how = "closed as missing" if row["status"] == MISSING else f"reported as {row['total']!r}"
+    how = "closed as missing" if row["status"] == "missing" else f"reported as {row['total']!r}"
     return f"round {row['round']} was {how}"
 
 
-def _difference(found: Mapping[str, Any] | None, stored: Mapping[str, Any]) -> str:
+def _difference(found: Event | None, stored: Event) -> str:
     """Return a description of the first difference between a replayed event and the stored one."""
     if found is None:
         return f"the command had no effect: {shown(dict(stored))}"
-    for mine, other in ((found["body"], stored["body"]), (found, stored)):
+    for mine, other in ((found["body"], stored["body"]), (dict(found), dict(stored))):
         for name in sorted({*mine, *other} - {"body"}):
             if mine.get(name) != other.get(name):
                 return f"{name} is {shown(other.get(name))} where it should be {shown(mine.get(name))}"

@@ -83,13 +83,8 @@ def too_large(settings: Design, seen: Record) -> str | None:
 
 def model(settings: Design, seen: Record) -> LagModel:
     """Return the model of a record."""
-    made = LagModel(
-        len(settings.arms),
-        settings.longest_lag,
-        settings.season,
-        len(settings.units),
-        direction=settings.direction,
-    )
+    K, M = len(settings.arms), len(settings.units)
+    made = LagModel(K, settings.longest_lag, settings.season, M, direction=settings.direction)
     if seen.arms:
         made.learn(seen.arms, np.array(seen.totals, dtype=np.float64).tolist())
     return made

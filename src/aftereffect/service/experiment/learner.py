@@ -17,12 +17,11 @@ from aftereffect.core.errors import AftereffectError, InvalidArgument
 from aftereffect.players.advisers import ToldLags
 from aftereffect.players.default import Prior, default_player
 from aftereffect.players.lag_player import LagPlayer
-from aftereffect.players.registry import restore
 from aftereffect.players.wrapper import certificate
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.panel import Panel
-from aftereffect.players.wrapper.wrapper import BlockWrapper, CompositeLossWrapper
+from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 from aftereffect.service.settings import Design
 
 FAR = 2**44
@@ -31,47 +30,29 @@ FAR = 2**44
 
 def adviser(design: Design) -> ToldLags | None:
     """Return the adviser of an experiment; None if it has none."""
-    if not design.advised:
-        return None
-    return ToldLags(design.season, design.model_rounds)
+    return ToldLags(design.season, design.model_rounds) if design.advised else None
 
 
-def build(design: Design, seed: int) -> Panel:
-    """Return a new learner for an experiment; the same design and seed give the same learner."""
+def build(design: Design, seed: int, told: ToldLags | None) -> Panel:
+    """Return a new learner for an experiment; the same design and seed give the same learner. told: its adviser."""
+    K, M = len(design.arms), len(design.units)
+    given: dict[str, Any] = {"direction": design.direction, "seed": seed}
     if design.player == "model":
         looks: dict[str, Any] = {"max_lag": design.longest_lag, "season": design.season, "horizon": design.horizon}
-        model = LagPlayer(len(design.arms), **looks, direction=design.direction, seed=seed)
-        return Panel(model, n_units=len(design.units))
-    known = None
-    if design.prior is not None:
-        known = Prior([design.prior.means[arm] for arm in design.arms], design.prior.updates)
-    given: dict[str, Any] = {"n_arms": len(design.arms), "max_delay": design.max_delay, "seed": seed}
-    given |= {"direction": design.direction, "low": design.low, "high": design.high}
-    given["out_of_range"] = design.out_of_range
-    player: BlockWrapper
-    if design.player == "advised":
-        player = default_player(**given, prior=known, adviser=adviser(design))
-        most = design.model_rounds // 2
-        if isinstance(player, AdvisedWrapper) and player.opening > most:
-            base = MatchedTsallis(given.pop("n_arms"))
-            player = AdvisedWrapper(base, adviser=adviser(design), opening=most, **given)
-    else:
-        player = CompositeLossWrapper.tuned(**given | {"horizon": design.horizon})
+        return Panel(LagPlayer(K, **looks, **given), n_units=M)
+    given |= {name: getattr(design, name) for name in ("max_delay", "low", "high", "out_of_range")}
+    if design.player == "paper":
+        tuned = CompositeLossWrapper.tuned(K, **given | {"horizon": design.horizon})
         # An experiment states its guarantee in every round: no warning after its horizon.
-        player.tuned_horizon = None
-    return Panel(player, n_units=len(design.units))
-
-
-def restored(design: Design, state: Any) -> Panel:
-    """Return the learner of an experiment, made by `build`, from its saved state."""
-    found: Panel = restore(state, sealed=False, adviser=adviser(design))
-    return found
-
-
-def adviser_of(panel: Panel) -> ToldLags | None:
-    """Return the adviser of a learner; None if it has none."""
-    found = panel.player.adviser if isinstance(panel.player, AdvisedWrapper) else None
-    return found if isinstance(found, ToldLags) else None
+        tuned.tuned_horizon = None
+        return Panel(tuned, n_units=M)
+    prior = design.prior
+    known = None if prior is None else Prior([prior.means[arm] for arm in design.arms], prior.updates)
+    player = default_player(K, prior=known, adviser=told, **given)
+    most = design.model_rounds // 2
+    if isinstance(player, AdvisedWrapper) and player.opening > most:
+        player = AdvisedWrapper(MatchedTsallis(K), adviser=told, opening=most, **given)
+    return Panel(player, n_units=M)
 
 
 def opening_of(panel: Panel) -> int:
@@ -85,15 +66,6 @@ def player_of(panel: Panel) -> LagPlayer:
     if not isinstance(player, LagPlayer):
         raise TypeError(f"player must be a LagPlayer, but got {player!r}")
     return player
-
-
-def probabilities(panel: Panel) -> list[float]:
-    """Return the probability of each arm: to be drawn, or, where a model chooses, to be the best."""
-    model = adviser_of(panel)
-    if model is not None and panel.rounds_played < opening_of(panel):
-        return model.probabilities
-    found: list[float] = panel.player.probabilities.tolist()
-    return found
 
 
 class Rhythm(NamedTuple):

@@ -33,7 +33,7 @@ def plan(design: Design, found: Rhythm | None = None) -> Plan:
     """
     if design.player == "model":
         return Plan(sentences=words.model_plan(design))
-    found = learner.rhythm(learner.build(design, 0), design) if found is None else found
+    found = learner.rhythm(learner.build(design, 0, learner.adviser(design)), design) if found is None else found
     per_quarter = YEAR / 4 / (found.mean_block * design.round_length)
     return Plan(
         max_delay=design.max_delay,

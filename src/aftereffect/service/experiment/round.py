@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from aftereffect.service import messages
 from aftereffect.service.settings import ExperimentSettings
 
-OPEN, REPORTED, MISSING, VOID, CLIPPED = "open", "reported", "missing", "void", "clipped"
-
 Row = dict[str, Any]
 """A row as plain data, with the fields of `messages.StoredRow`, in their order."""
 ROW = tuple(messages.StoredRow.model_fields)
@@ -26,7 +24,7 @@ class Report(NamedTuple):
     """The report of one unit for a round, with its time."""
 
     total: float | None = None
-    status: str = OPEN
+    status: messages.Status = "open"
     told_at: str | None = None
 
 
@@ -170,17 +168,16 @@ def date_of(settings: ExperimentSettings, number: int, at: str, shift: int) -> s
     """
     if settings.start_date is None:
         return at[:10]
-    first = datetime.date.fromisoformat(settings.start_date).toordinal()
-    day = first + int((number - 1) * settings.round_length) + shift
+    return later(settings.start_date, int((number - 1) * settings.round_length) + shift)
+
+
+def later(date: str, days: int) -> str | None:
+    """Return the date so many days later; None after the year 9999."""
+    day = datetime.date.fromisoformat(date).toordinal() + days
     return datetime.date.fromordinal(day).isoformat() if day <= datetime.date.max.toordinal() else None
 
 
-def days_between(begun: str, ended: str) -> int:
-    """Return the whole days between two times in ISO 8601 format; 0 if the second is earlier."""
-    return max((datetime.datetime.fromisoformat(ended) - datetime.datetime.fromisoformat(begun)).days, 0)
-
-
-def rounds_between(settings: ExperimentSettings, begun: str, ended: str) -> int:
-    """Return the whole rounds between two times in ISO 8601 format; 0 if the second is earlier."""
+def whole_between(begun: str, ended: str, days: float = 1.0) -> int:
+    """Return how many whole periods of so many days are between two times in ISO 8601 format; 0 if none is."""
     elapsed = datetime.datetime.fromisoformat(ended) - datetime.datetime.fromisoformat(begun)
-    return max(int(elapsed / datetime.timedelta(days=settings.round_length)), 0)
+    return max(int(elapsed / datetime.timedelta(days=days)), 0)

@@ -3,7 +3,6 @@
 Changes are applied without checks: `experiment.py` checks that a command is allowed before it calls this.
 """
 
-import datetime
 import hashlib
 import struct
 from collections.abc import Collection, Mapping, Sequence
@@ -16,23 +15,13 @@ import orjson
 from aftereffect.core import saved
 from aftereffect.core.checks import shown
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
-from aftereffect.players.advisers import ToldLags
+from aftereffect.players.registry import restore
 from aftereffect.players.wrapper.panel import Panel
 from aftereffect.service.errors import Corrupt
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.learner import Rhythm
-from aftereffect.service.experiment.round import (
-    CLIPPED,
-    MISSING,
-    REPORTED,
-    VOID,
-    RecentRounds,
-    Report,
-    Round,
-    Row,
-    date_of,
-    days_between,
-)
+from aftereffect.service.experiment.round import RecentRounds, Report, Round, Row, date_of, later, whole_between
+from aftereffect.service.messages import Status
 from aftereffect.service.settings import ExperimentSettings
 
 COUNTS = ("reports", "missing", "void", "out_of_range", "amended", "substituted", "withheld")
@@ -102,9 +91,11 @@ class State:
         self.models, self._saved = settings.player == "model", panel
         self.least, self.most = settings.heard_limits
         self.last_round = settings.last_round
+        # None if no model advises the learner.
+        self.adviser = learner.adviser(settings)
         if not self.models:
             # The record of a model is learned again when it is needed: a page or a report of one unit does not wait.
-            self.probabilities = learner.probabilities(self.panel)
+            self.probabilities = self.chances()
         self.open: Round | None = None
         self.waiting = self.last = self.block = self.updates = self.warm_until = 0
         self.block_start = 1
@@ -129,18 +120,14 @@ class State:
     def panel(self) -> Panel:
         """The learner."""
         if self._saved is None:
-            return learner.build(self.settings, self.seed)
-        return learner.restored(self.settings, self._saved)
-
-    @property
-    def adviser(self) -> ToldLags | None:
-        """The model that advises the learner; None if there is none."""
-        return None if self.models else learner.adviser_of(self.panel)
+            return learner.build(self.settings, self.seed, self.adviser)
+        found: Panel = restore(self._saved, sealed=False, adviser=self.adviser)
+        return found
 
     @cached_property
     def opening(self) -> int:
         """How many rounds the adviser chooses itself, before the first block."""
-        return 0 if self.models else learner.opening_of(self.panel)
+        return 0 if self.adviser is None else learner.opening_of(self.panel)
 
     def forget(self) -> None:
         """Drop what the adviser has learned, to save memory; the record is to be recalled then."""
@@ -180,8 +167,14 @@ class State:
 
     @cached_property
     def probabilities(self) -> list[float]:
-        """The learner's probabilities."""
-        found: list[float] = learner.probabilities(self.panel)
+        """The learner's probabilities when an arm was last chosen."""
+        return self.chances()
+
+    def chances(self) -> list[float]:
+        """Return the probability of each arm now: to be drawn, or, where a model chooses, to be the best."""
+        if self.adviser is not None and self.panel.rounds_played < self.opening:
+            return self.adviser.probabilities
+        found: list[float] = self.panel.player.probabilities.tolist()
         return found
 
     @cached_property
@@ -193,9 +186,8 @@ class State:
         """Return the date of a round that is still to come, None if nothing is known about dates."""
         if self.settings.start_date is not None or not self.last:
             return date_of(self.settings, number, "", self.shift) or None
-        latest = datetime.date.fromisoformat(self.recent.rounds[self.last].asked_at[:10]).toordinal()
-        day = latest + int((number - self.last) * self.settings.round_length)
-        return datetime.date.fromordinal(day).isoformat() if day <= datetime.date.max.toordinal() else None
+        latest = self.recent.rounds[self.last].asked_at[:10]
+        return later(latest, int((number - self.last) * self.settings.round_length))
 
     def begin_round(self, at: str, past: Sequence[Any] | None = None) -> Round:
         """Open the next round: draw arms from the learner, and substitute those that are away.
@@ -211,7 +203,7 @@ class State:
         opening = t <= self.opening
         if self.models or opening or t == 1:
             # Without an opening, but with rounds of another experiment, advice comes before the first draw.
-            self.probabilities = learner.probabilities(self.panel)
+            self.probabilities = self.chances()
         self.last = t
         if start == t:
             self.block += not opening
@@ -271,19 +263,20 @@ class State:
             if was != now:
                 self.mixed_until[u] = self.last + self.settings.max_delay - 1
 
-    def record(self, played: Round, u: int, total: float | None, at: str) -> str:
+    def record(self, played: Round, u: int, total: float | None, at: str) -> Status:
         """Record a report in the open round; return its status."""
         self.waiting -= 1
         status = self._count(total, 1)
         played.reports[u] = Report(total, status, at)
         return status
 
-    def correct(self, played: Round, u: int, total: float | None, at: str) -> None:
+    def correct(self, played: Round, u: int, total: float | None, at: str) -> Status:
         """Replace a total; amend it in the learner too, unless the round is still open or the total is withheld."""
         if not self.models and played.block > 0 and played is not self.open and not played.withheld[u]:
             self.panel.amend(played.number, total, u)
         status = self.recount(played.number, u, played.reports[u].total, total)
         played.reports[u] = Report(total, status, at)
+        return status
 
     def _learn_again(self, number: int, u: int, total: float | None) -> None:
         """Correct a total of a closed round in the model."""
@@ -293,7 +286,7 @@ class State:
         elif self.adviser is not None:
             self.adviser.relearn(place, self.settings.heard(total), u)
 
-    def correct_late(self, u: int, row: Row, total: float | None, at: str, learn: bool) -> str:
+    def correct_late(self, u: int, row: Row, total: float | None, at: str, learn: bool) -> Status:
         """Replace a total whose block has ended, and return its status. row: as `with_block` returns it, if measured.
 
         learn: correct the learner too, with the probability of the draw.
@@ -307,7 +300,7 @@ class State:
             given |= {"probability": row["probability"], "units": row["units"]}
             self.panel.correct(**given, was=heard, now=now)
             if self.block_closed:
-                self.probabilities = learner.probabilities(self.panel)
+                self.probabilities = self.chances()
         status = self.recount(row["round"], u, was, total)
         if row["round"] in self.recent.rounds:
             self.recent.rounds[row["round"]].reports[u] = Report(total, status, at)
@@ -322,7 +315,7 @@ class State:
     def _heard(self, total: float) -> float:
         return min(max(total, self.least), self.most)
 
-    def recount(self, number: int, u: int, was: float | None, total: float | None) -> str:
+    def recount(self, number: int, u: int, was: float | None, total: float | None) -> Status:
         """Count a correction of one total to another, and let a model learn again; return the new status."""
         if self.open is None or number != self.last:
             self._learn_again(number, u, total)
@@ -330,22 +323,22 @@ class State:
         self.counts["amended"] += 1
         return self._count(total, 1)
 
-    def _count(self, total: float | None, sign: int) -> str:
+    def _count(self, total: float | None, sign: int) -> Status:
         """Count a report (sign 1) or remove it from the counts (sign -1); return its status."""
         if total is None:
             self.counts["missing"] += sign
-            return MISSING
+            return "missing"
         self.counts["reports"] += sign
         if self.least <= total <= self.most:
             self.sum += sign * total
-            return REPORTED
+            return "reported"
         # Totals out of range stay counted after a correction.
         self.counts["out_of_range"] += sign > 0
         if self.settings.out_of_range == "clip":
             self.sum += sign * self._heard(total)
-            return CLIPPED
+            return "clipped"
         self.counts["void"] += sign
-        return VOID
+        return "void"
 
     def inherit(
         self, source: str, rounds: Sequence[Any], pauses: Sequence[Sequence[int]], skipped: Sequence[Sequence[int]]
@@ -373,7 +366,7 @@ class State:
             found |= {(row["round"], row["unit"]): row for row in [*played.rows(self.settings), *changed]}
         if rounds and self.settings.start_date is not None and rounds[-1][0] is not None:
             planned = date_of(self.settings, len(rounds), "", 0)
-            self.shift = days_between(planned or rounds[-1][0], rounds[-1][0])
+            self.shift = whole_between(planned or rounds[-1][0], rounds[-1][0])
         self.started_at = rounds[0][1] if rounds else self.started_at
         return list(found.values())
 
@@ -398,7 +391,7 @@ class State:
             self.phase, self.finished_at = "finished", at
             outcome["state"] = "finished"
         if played.number == self.opening:
-            self.probabilities = learner.probabilities(self.panel)
+            self.probabilities = self.chances()
         if not result.update:
             return outcome, [played.row(self.settings, u)]
         played.update, self.block_closed = True, True
@@ -408,7 +401,7 @@ class State:
             rest = [v for v in range(self.n_units) if v != u]
             return outcome, [played.row(self.settings, v) for v in (u, *rest)]
         played.fed = result.fed_losses
-        self.probabilities = learner.probabilities(self.panel)
+        self.probabilities = self.chances()
         changed = self._measure(played, u, result.measured)
         outcome |= {"fed": list(played.fed), "probabilities": fingerprint(self.probabilities)}
         return outcome, [p.row(self.settings, v) for p, v in changed]

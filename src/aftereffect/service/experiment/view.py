@@ -15,7 +15,7 @@ from aftereffect.service import messages, words
 from aftereffect.service.experiment import learner
 from aftereffect.service.experiment.plan import plan
 from aftereffect.service.experiment.state import COUNTS, State
-from aftereffect.service.messages import Comparison, Due, Learned, NextDecision, Overview, finite
+from aftereffect.service.messages import Comparison, Due, Learned, NextDecision, Overview
 
 
 def view(state: State, id: str, created_at: str) -> Overview:
@@ -77,21 +77,15 @@ def comparison(view: Overview, learned: Learned) -> Comparison:
     """Return the most important figures of an experiment."""
     reports = view.counts["reports"] - view.counts["void"]
     decision = view.next_decision
-    return Comparison(
-        id=view.id,
-        name=view.name,
-        state=view.state,
-        round=view.round,
-        reports=reports,
-        mean=view.sum_of_totals / reports if reports else None,
-        leader=learned.leader,
-        best=learned.arms[0].best if learned.arms else None,
-        sure=learned.sure,
-        gain=learned.gain,
-        percent=learned.percent,
-        next_decision=None if decision is None else decision.date,
-        alarms=len(view.alarms),
-    )
+    figures = {
+        "reports": reports,
+        "mean": view.sum_of_totals / reports if reports else None,
+        "best": learned.arms[0].best if learned.arms else None,
+        "next_decision": None if decision is None else decision.date,
+        "alarms": len(view.alarms),
+    }
+    known = {**dict(learned), **dict(view), **figures}
+    return Comparison(**{name: known[name] for name in Comparison.model_fields})
 
 
 def _decision(state: State) -> NextDecision | None:
@@ -134,14 +128,14 @@ def guarantee(state: State) -> messages.Guarantee:
         paragraphs.append(warm)
         sentence = f"{sentence} {warm}"
     return messages.Guarantee(
-        value=finite(value),
-        per_round=finite(value / (rounds * state.n_units)),
+        value=value,
+        per_round=value / (rounds * state.n_units),
         horizon=rounds,
-        trivial=finite(trivial),
+        trivial=trivial,
         informative_from=state.rhythm.informative_from,
         informative=value < trivial and not state.void,
         void=state.void,
-        certificate=None if so_far is None else _plain(so_far, state.void),
+        certificate=None if so_far is None else messages.CertificateSoFar(**so_far._asdict()),
         sentence=sentence,
         words=" ".join(paragraphs),
         paragraphs=paragraphs,
@@ -153,23 +147,14 @@ def _certificate(state: State) -> Certificate | None:
     if not state.panel.rounds_played or state.settings.player == "paper":
         return None
     found = state.panel.certificate()
-    if not (extra := learner.late_price(state.settings) * found.trivial):
-        return found
-    total = found.value + extra
-    return found._replace(
-        value=total,
-        terms=found.terms | {"late effects": extra},
-        # Stopping by what a run shows is not covered by the proof for late effects.
-        any_time=None,
-        informative=total < found.trivial,
-        worst_case=found.worst_case + extra,
-        worst_case_from=state.rhythm.informative_from,
-    )
+    if extra := learner.late_price(state.settings) * found.trivial:
+        found = found._replace(
+            value=found.value + extra,
+            terms=found.terms | {"late effects": extra},
+            # Stopping by what a run shows is not covered by the proof for late effects.
+            any_time=None,
+            worst_case=found.worst_case + extra,
+            worst_case_from=state.rhythm.informative_from,
+        )
+    return found._replace(informative=found.value < found.trivial and not state.void)
 
-
-def _plain(certificate: Certificate, void: bool) -> messages.CertificateSoFar:
-    """Return a certificate without numbers that are not finite."""
-    found = certificate._asdict()
-    found |= {name: finite(found[name]) for name in ("value", "any_time", "worst_case", "trivial") if found[name]}
-    found["terms"] = {name: finite(term) for name, term in certificate.terms.items()}
-    return messages.CertificateSoFar(**found | {"informative": certificate.informative and not void})

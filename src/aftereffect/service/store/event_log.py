@@ -22,7 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment.commands import Remember
+from aftereffect.service.experiment.commands import Event, Remember
 from aftereffect.service.experiment.experiment import Done, Experiment
 from aftereffect.service.experiment.learned import Record, record
 from aftereffect.service.experiment.round import Row, with_block
@@ -102,8 +102,7 @@ class Loaded:
             detail = f"the hash of event {seq} of experiment {self.id} does not follow from what is stored"
             raise Corrupt(detail, experiment=self.id)
         try:
-            event = {"kind": kind, "round": round_, "unit": unit, "body": orjson.loads(body), "at": at}
-            rows = self.experiment.replay(event)
+            rows = self.experiment.replay(Event(kind=kind, round=round_, unit=unit, body=orjson.loads(body), at=at))
         except (AftereffectError, LookupError, TypeError, ValueError) as error:
             detail = f"event {seq} of experiment {self.id} cannot be replayed: {error}"
             raise Corrupt(detail, experiment=self.id) from None
