@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import MatchedTsallis
-from aftereffect.core.errors import AftereffectError, InvalidArgument
+from aftereffect.core.errors import AftereffectError
 from aftereffect.players.advisers import ToldLags
 from aftereffect.players.default import Prior, default_player
 from aftereffect.players.lag_player import LagPlayer
@@ -60,14 +60,6 @@ def opening_of(panel: Panel) -> int:
     return panel.player.opening if isinstance(panel.player, AdvisedWrapper) else 0
 
 
-def player_of(panel: Panel) -> LagPlayer:
-    """Return the player of a learner for the player "model"."""
-    player: Any = panel.player
-    if not isinstance(player, LagPlayer):
-        raise TypeError(f"player must be a LagPlayer, but got {player!r}")
-    return player
-
-
 class Rhythm(NamedTuple):
     """Block lengths of a learner, in rounds.
 
@@ -93,9 +85,8 @@ def rhythm(panel: Panel, design: Design) -> Rhythm:
     """Return the block lengths of a learner made by `build`; they do not depend on the rounds played."""
     late = late_price(design)
     player, d = panel.player, panel.max_delay
-    beta = player.update_probability
-    if beta is None:
-        raise InvalidArgument("coins must be a probability to compute block lengths, but got a sequence")
+    # Not None: `build` gives no coins.
+    beta: Any = player.update_probability
     if isinstance(player, CoinCleanWrapper):
         mean = 1.0 / (beta * (1.0 - beta) ** d)
         since = None

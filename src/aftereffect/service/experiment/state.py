@@ -154,11 +154,6 @@ class State:
         return 0 if explained else self.panel.counts.out_of_range
 
     @property
-    def void_windows(self) -> int:
-        """How many windows were void; a model has none."""
-        return 0 if self.models else self.panel.counts.void_windows
-
-    @property
     def gaps(self) -> int:
         """How many reports are missing, void or withheld."""
         told = sum(self.counts[name] for name in ("missing", "void", "withheld"))
@@ -282,7 +277,8 @@ class State:
         """Correct a total of a closed round in the model."""
         place = number + self.history + sum(count for first, count in self.skipped if first <= number)
         if self.models:
-            learner.player_of(self.panel).correct(place, total, u)
+            player: Any = self.panel.player
+            player.correct(place, total, u)
         elif self.adviser is not None:
             self.adviser.relearn(place, self.settings.heard(total), u)
 
@@ -308,7 +304,7 @@ class State:
 
     def learn(self, arms: list[list[int]], totals: list[list[float | None]]) -> None:
         """Let a model learn from rounds that it was not asked for."""
-        model = learner.player_of(self.panel) if self.models else self.adviser
+        model: Any = self.panel.player if self.models else self.adviser
         if model is not None:
             model.learn(arms, totals)
 

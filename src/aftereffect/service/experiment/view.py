@@ -17,36 +17,35 @@ from aftereffect.service.experiment.plan import plan
 from aftereffect.service.experiment.state import COUNTS, State
 from aftereffect.service.messages import Comparison, Due, Learned, NextDecision, Overview
 
+SAME = ("updates", "block", "warm_until", "inherited", "started_at", "finished_at")
+"""The attributes of a state that users see by the same names."""
+
 
 def view(state: State, id: str, created_at: str) -> Overview:
     """Return the summary of an experiment; raise ValueError if a value is not of its type."""
     settings, arms = state.settings, state.settings.arms
+    voids = 0 if state.models else state.panel.counts.void_windows
     fields = {
         **settings.model_dump(mode="json", exclude={"draft", "warm_start"}),
+        **{name: getattr(state, name) for name in SAME},
         "max_delay": None if state.models else settings.max_delay,
         "max_lag": settings.longest_lag if state.models else None,
         "id": id,
         "created_at": created_at,
         "carry_over": settings.carry_over and settings.carry_over.given(),
-        "inherited": state.inherited,
         "state": state.phase,
         "round": state.last,
         "open_round": state.open and state.open.number,
-        "updates": state.updates,
-        "block": state.block,
         "block_start": state.block_start if state.last else None,
-        "warm_until": state.warm_until,
         "probabilities": dict(zip(arms, state.probabilities, strict=True)),
         "plays": dict(zip(arms, state.plays, strict=True)),
         "away": [arms[i] for i in state.away],
-        "counts": {name: state.counts[name] for name in COUNTS} | {"void_windows": state.void_windows},
+        "counts": {name: state.counts[name] for name in COUNTS} | {"void_windows": voids},
         "sum_of_totals": state.sum,
         "next_decision": _decision(state),
         "alarms": words.alarms(state),
         "plan": plan(settings, None if state.models else state.rhythm),
         "guarantee": None if state.models else guarantee(state),
-        "started_at": state.started_at,
-        "finished_at": state.finished_at,
         "due": due(state),
     }
     return Overview.model_validate(fields, strict=True)
