@@ -11,7 +11,7 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.core import kernel
 from aftereffect.core.errors import InvalidArgument, InvalidTotal, OutOfTurn
 from aftereffect.engines.loop import simulate_loop
-from aftereffect.engines.rounds import simulate_labelled
+from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Workload
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import random_split, randomly_delayed
@@ -86,14 +86,14 @@ def play(player: Any, losses: Losses, arms: list[int], rounds: int) -> list[Any]
 def test_is_a_labelled_player(make: Make) -> None:
     player = make(seed=0)
     assert isinstance(player, LabelledPlayer)
-    assert type(player.kernel()) in kernel.LABELLED
+    assert kernel.PLAYERS[type(player.kernel())].labelled
     assert repr(player).startswith(type(player).__name__ + "(")
 
 
 def test_the_interactive_player_is_a_run_and_charged_its_totals(make: Make) -> None:
     losses = late_rewards()
     plan = plan_of(make(seed=0, **REWARDS), losses, 2)
-    outcome = simulate_labelled(plan, plan.player.kernel())
+    outcome = simulate_rounds(plan, plan.player.kernel())
     for run in range(2):
         arms: list[int] = []
         played = play(plan.player.fresh(11, 5 + run), losses, arms, T)
@@ -183,7 +183,7 @@ def test_losses_later_than_max_delay_are_refused(name: str) -> None:
     player = MAKERS[name](seed=0)
     losses = random_split(np.full((5, K), 0.5), max_delay=D + 1, seed=0)
     plan = plan_of(player, losses, 1)
-    for simulate in (lambda: simulate_labelled(plan, player.kernel()), lambda: simulate_loop(plan)):
+    for simulate in (lambda: simulate_rounds(plan, player.kernel()), lambda: simulate_loop(plan)):
         with pytest.raises(InvalidArgument, match="at least the max_delay of losses, 5, but got 4"):
             simulate()
 
@@ -191,4 +191,4 @@ def test_losses_later_than_max_delay_are_refused(name: str) -> None:
 def test_losses_of_a_wider_range_are_refused(make: Make) -> None:
     player = make(seed=0, direction="maximize")
     with pytest.raises(InvalidArgument, match=r"covers that of losses, \[-0.5, 1.5\], but got \[0, 1\]"):
-        simulate_labelled(plan_of(player, late_rewards(), 1), player.kernel())
+        simulate_rounds(plan_of(player, late_rewards(), 1), player.kernel())

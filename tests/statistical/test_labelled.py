@@ -12,7 +12,7 @@ import pytest
 from aftereffect import CompositeLossWrapper, simulate
 from aftereffect.bandits.baselines import UCB1
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.engines.rounds import simulate_labelled
+from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Workload
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.spreads import delayed, random_split
@@ -32,7 +32,7 @@ def run(player: Any, losses: Losses) -> tuple[Any, Any]:
     """Return the regrets and pseudo-regrets of all runs."""
     points = np.array([losses.horizon], dtype=np.int64)
     plan = Workload(player, losses, 1, 0, RUNS, points, GAPS, False, 1, lambda rounds: None)
-    outcome = simulate_labelled(plan, player.kernel())
+    outcome = simulate_rounds(plan, player.kernel())
     return outcome.losses[:, 0] - outcome.arm_sums.min(), outcome.pseudo[:, 0]
 
 
@@ -78,7 +78,7 @@ def test_pseudo_regret_of_index_players(name: str) -> None:
     found = []
     for seed in range(RUNS):
         plan = Workload(player, late_draw(seed), 1, 0, 1, points, GAPS, False, 1, lambda rounds: None)
-        found.append(simulate_labelled(plan, player.kernel()).pseudo[0, 0])
+        found.append(simulate_rounds(plan, player.kernel()).pseudo[0, 0])
     pseudo = np.array(found)
     # The same bound serves both: UCB1's own for the base, and Δ·(d+1) for each arm's outstanding plays.
     assert pseudo.mean() + Z * error(pseudo) < DelayedUCB1(K).regret_bound(T, GAPS, D + 1)

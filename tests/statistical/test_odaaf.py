@@ -17,7 +17,7 @@ import pytest
 
 import aftereffect as ae
 from aftereffect.bandits.baselines import UCB1
-from aftereffect.engines.rounds import simulate_labelled
+from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Workload
 from aftereffect.players.labelled.joulani2013 import QPMD
 from aftereffect.players.rivals.phased_elimination import ODAAF, ODAAFB, ODAAFV
@@ -152,7 +152,7 @@ def labelled_regrets(law: str, draws: int) -> np.ndarray:
         player = QPMD(UCB1(2), max_delay=losses.max_delay, direction="maximize")
         gaps = np.array([0.1, 0.0])
         plan = Workload(player, losses, draw, 0, 1, np.array([T]), gaps, False, 1, lambda rounds: None)
-        found.append(simulate_labelled(plan, player.kernel()).pseudo[0, -1])
+        found.append(simulate_rounds(plan, player.kernel()).pseudo[0, -1])
     return np.array(found)
 
 

@@ -118,7 +118,7 @@ def test_posterior_and_evidence_are_those_of_one_large_normal_distribution(setti
     white = [m for m in range(kernels.members(params)) if kernels.NOISES[m // of_a_noise][1] == 0.0]
     logs = []
     for member in white:
-        sigma = model.solved(params, K, numbers, member)
+        sigma = math.sqrt(kernels.solve(params, K, numbers, member))
         place = kernels.scratch_at(params, K) + 2 * (n + 1)
         coefficients = numbers[place + 2 * n * n : place + 2 * n * n + n - 1]
         factor = np.tril(numbers[place : place + n * n].reshape(n, n).T)[:-1, :-1]

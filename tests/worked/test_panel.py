@@ -14,7 +14,7 @@ from tests.rounds import tell_all
 
 import aftereffect as ae
 from aftereffect.core import kernel, random
-from aftereffect.engines.simulation import unit_losses
+from aftereffect.engines.loop import unit_losses
 
 
 def can_be_shared(bandit: Any) -> bool:

@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -27,59 +26,50 @@ def package_sources() -> str:
 
 
 AT_IMPORT = package_sources()
+CONSTANTS = (bool, int, float, str, bytes, frozenset, type(None), np.generic, np.ndarray)
 
 
-def outside(params: Any) -> frozenset[str | None]:
-    """Return, as text, the kernels from outside the package that the (possibly nested) parameters refer to."""
+def outside(params: Any) -> dict[str, str | None]:
+    """Return the types of (possibly nested) parameters from outside the package, by name, with their kernels as text.
+
+    The text is None if another process could not import the type by name.
+    """
     if not isinstance(params, tuple):
-        return frozenset()
-    return _outside_form(type(params)).union(*(outside(part) for part in params))
-
-
-def outside_names(params: Any) -> list[str]:
-    """Return the names of the types from outside the package in the (possibly nested) parameters."""
-    if not isinstance(params, tuple):
-        return []
-    named = [f"{type(params).__module__}.{type(params).__qualname__}"] if _outside_form(type(params)) else []
-    return [*named, *(name for part in params for name in outside_names(part))]
+        return {}
+    found = dict(_outside_form(type(params)))
+    for part in params:
+        found |= outside(part)
+    return found
 
 
 @functools.cache
-def _outside_form(params: type) -> frozenset[str | None]:
-    """Return the kernel of one type of parameters as text; None if another process could not import it by name."""
+def _outside_form(params: type) -> dict[str, str | None]:
+    """Return the kernels of one type of parameters, by its name, as text; nothing for a type of the package."""
     if params is tuple or params.__module__.partition(".")[0] == NAME:
-        return frozenset()
+        return {}
+    name = f"{params.__module__}.{params.__qualname__}"
     module = sys.modules.get(params.__module__)
     if params.__module__ == "__main__" or getattr(module, params.__name__, None) is not params:
-        return frozenset([None])
-    forms = kernel.FORMS.values()
-    functions = [function for form in forms for function in form.get(params, ()) if callable(function)]
-    seen: set[Any] = set()
-    return frozenset([f"{params.__module__}.{params.__qualname__}", *(_text(function, seen) for function in functions)])
+        return {name: None}
+    return {name: _text(tuple(part for form in kernel.FORMS.values() for part in form.get(params, ())), set())}
 
 
-def _text(function: Callable[..., Any], seen: set[Any]) -> str:
-    """Return a loaded function as text, with everything from outside the package that it refers to.
+def _text(value: Any, seen: set[Any]) -> str:
+    """Return a value as text, a function from outside the package by its code and by everything that it refers to.
 
     Hashing its source file is not enough: the file may have been edited since the import, and helpers may be in others.
     """
-    seen.add(function)
-    names = function.__code__.co_names
-    found = [f"{function.__module__}.{function.__qualname__} {_constants(function.__code__)}"]
-    values = [function.__globals__.get(name) for name in names]
-    values += [getattr(value, name, None) for value in values if isinstance(value, ModuleType) for name in names]
-    values += [cell.cell_contents for cell in function.__closure__ or ()]
-    for value in values:
-        if isinstance(value, FunctionType):
-            if value.__module__.partition(".")[0] != NAME and value not in seen:
-                found.append(_text(value, seen))
-        elif isinstance(value, bool | int | float | str | tuple | np.generic | np.ndarray):
-            found.append(repr(value.tolist() if isinstance(value, np.ndarray) else value))
-    return "\n".join(found)
-
-
-def _constants(value: Any) -> str:
-    """Return constants as text; nested functions by their code, because their repr holds a memory address."""
+    if isinstance(value, tuple):
+        return str([_text(part, seen) for part in value])
     if isinstance(value, CodeType):
-        return f"{value.co_code.hex()} {value.co_names} {[_constants(part) for part in value.co_consts]}"
-    return repr(value)
+        return f"{value.co_code.hex()} {value.co_names} {_text(value.co_consts, seen)}"
+    if isinstance(value, FunctionType):
+        if value in seen or value.__module__.partition(".")[0] == NAME:
+            return value.__qualname__
+        seen.add(value)
+        names = value.__code__.co_names
+        used = [value.__globals__.get(name) for name in names]
+        used += [getattr(each, name, None) for each in used if isinstance(each, ModuleType) for name in names]
+        used += [cell.cell_contents for cell in value.__closure__ or ()]
+        return f"{value.__module__}.{value.__qualname__} {_text((value.__code__, *used), seen)}"
+    return repr(value.tolist() if isinstance(value, np.ndarray) else value) if isinstance(value, CONSTANTS) else ""

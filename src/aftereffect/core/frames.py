@@ -26,6 +26,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.text import counted
 
+Codes = NDArray[np.int64]
 USUAL = {
     "round": ("round", "date", "day", "week", "month", "period", "time", "timestamp"),
     "arm": ("arm", "action", "campaign", "treatment", "variant", "group"),
@@ -55,7 +56,7 @@ class RoundTable:
     rounds: tuple[Any, ...]
     units: tuple[str, ...]
     arms: tuple[str, ...]
-    played: NDArray[np.int64]
+    played: Codes
     totals: FloatArray
     columns: dict[str, str]
     guessed: tuple[str, ...]
@@ -127,7 +128,7 @@ def round_table(
     names, arm_of = _names(columns["arm"], table.get_column(columns["arm"]), arms, missing=True)
     if len(names) < 2:
         raise InvalidArgument(f"column {columns['arm']!r} must name at least 2 arms, but got {checks.shown(names)}")
-    _check_order(columns, labels, units, when, unit_of)
+    _check_order(columns["round"], labels, units if "unit" in columns else (), when, unit_of)
     played = np.full((len(labels), len(units)), -1, dtype=np.int64)
     totals = np.full(played.shape, np.nan)
     played[when, unit_of] = arm_of
@@ -181,9 +182,7 @@ def columns_of(
     return found, tuple(guessed)
 
 
-def _names(
-    column: str, series: Any, order: Sequence[str] | None, missing: bool
-) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def _names(column: str, series: Any, order: Sequence[str] | None, missing: bool) -> tuple[tuple[str, ...], Codes]:
     """Return the names in a column, and the number of each row's name; −1 where it is missing, if that is allowed."""
     null = series.is_null().to_numpy()
     if null.any() and not missing:
@@ -205,7 +204,7 @@ def _name(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _codes(series: Any, codes: dict[Any, int], null: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _codes(series: Any, codes: dict[Any, int], null: NDArray[np.bool_]) -> Codes:
     """Return the number of each row's value, −1 for null."""
     import narwhals
 
@@ -215,7 +214,7 @@ def _codes(series: Any, codes: dict[Any, int], null: NDArray[np.bool_]) -> NDArr
     return found
 
 
-def _rounds(column: str, series: Any) -> tuple[tuple[Any, ...], NDArray[np.int64]]:
+def _rounds(column: str, series: Any) -> tuple[tuple[Any, ...], Codes]:
     """Return all labels from the first to the last, evenly spaced, and the position of each row's label among them."""
     null = series.is_null().to_numpy()
     if null.any() or not len(null):
@@ -270,26 +269,19 @@ def _placed(labels: list[Any]) -> tuple[list[Any], list[int]]:
     return dates, [day.toordinal() for day in dates]
 
 
-def _check_order(
-    columns: dict[str, str],
-    labels: tuple[Any, ...],
-    units: tuple[str, ...],
-    when: NDArray[np.int64],
-    unit_of: NDArray[np.int64],
-) -> None:
-    """Raise an error if, within a unit, a round repeats or comes before one of an earlier row."""
+def _check_order(column: str, labels: Sequence[Any], units: Sequence[str], when: Codes, unit_of: Codes) -> None:
+    """Raise an error if, within a unit, a round repeats or comes before one of an earlier row.
+
+    units: their names, if the table has a column of them.
+    """
     order = np.argsort(unit_of, kind="stable")
-    same = np.diff(unit_of[order]) == 0
-    steps = np.diff(when[order])
-    wrong = np.flatnonzero(same & (steps <= 0))
+    wrong = np.flatnonzero((np.diff(unit_of[order]) == 0) & (np.diff(when[order]) <= 0))
     if not len(wrong):
         return
-    k = int(wrong[0])
-    row = int(order[k + 1])
-    of = f" of unit {units[unit_of[row]]!r}" if "unit" in columns else ""
-    label = f"row {row}{of} is {labels[when[row]]}"
-    hint = "" if "unit" in columns else "; if the table has units, name their column (unit_column)"
-    if steps[k] == 0:
-        raise InvalidArgument(f"column {columns['round']!r} must not repeat a round, but {label} again{hint}")
-    after = labels[when[order[k]]]
-    raise InvalidArgument(f"column {columns['round']!r} must not go backwards, but {label}, after {after}{hint}")
+    before, row = (int(n) for n in order[wrong[0] : wrong[0] + 2])
+    of = f" of unit {units[unit_of[row]]!r}" if units else ""
+    hint = "" if units else "; if the table has units, name their column (unit_column)"
+    rule, found = "not go backwards", f", after {labels[when[before]]}"
+    if when[row] == when[before]:
+        rule, found = "not repeat a round", " again"
+    raise InvalidArgument(f"column {column!r} must {rule}, but row {row}{of} is {labels[when[row]]}{found}{hint}")

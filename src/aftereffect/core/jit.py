@@ -40,34 +40,20 @@ PLACE = r"""(?:During: [^\n]* at |File ")([^"\n]+?\.py)(?: \(|", line )(\d+)"""
 REASON = rf"(?=step: [^\n]*\n( *)(\S[^\n]*)\n(?:\1[^\n]*\n|\s*\n)*?\1{PLACE})"
 _lock = threading.Lock()
 _registered: set[Callable[..., Any]] = set()
-_dispatchers: dict[tuple[Callable[..., Any], frozenset[str | None]], Callable[..., Any]] = {}
+_dispatchers: dict[Hashable, Callable[..., Any]] = {}
 _entries: dict[Hashable, Callable[..., Any]] = {}
 
 
-def _dispatch(generic: Callable[..., Any], table: dict[type, Any], name: str) -> None:
-    """Make `generic`, in compiled code, call the function `name` of the kernel registered for its parameters' type."""
-
-    def select(params: Any, *rest: Any) -> Callable[..., Any] | None:
-        found = table.get(getattr(params, "instance_class", type(None)))
-        return None if found is None else getattr(found, name)
-
-    overload(generic, jit_options=INLINED, strict=False, target="generic")(select)
-
-
-for _function, (_table, _name) in kernel.GENERIC.items():
-    _dispatch(_function, _table, _name)
-
-
-def cache_directory(outside: frozenset[str | None]) -> Path | None:
+def cache_directory(outside: Mapping[str, str | None]) -> Path | None:
     """Return the writable folder for code compiled from the package and these outside kernels, or None."""
     # Do not cache if the source files have been edited since they were imported, or if there are none.
-    if None in outside or not fingerprint.AT_IMPORT or fingerprint.package_sources() != fingerprint.AT_IMPORT:
+    if None in outside.values() or not fingerprint.AT_IMPORT or fingerprint.package_sources() != fingerprint.AT_IMPORT:
         return None
     cpu = llvmlite.binding.get_host_cpu_name() + llvmlite.binding.get_host_cpu_features().flatten()
-    key = [fingerprint.AT_IMPORT, numba.__version__, sys.version, cpu, *sorted(text or "" for text in outside)]
-    chosen = os.environ.get("AFTEREFFECT_CACHE_DIR")
-    root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aftereffect"
-    folder = root / hashlib.sha256("\0".join(key).encode()).hexdigest()[:16]
+    key = [fingerprint.AT_IMPORT, numba.__version__, sys.version, cpu, *map(str, sorted(outside.items()))]
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "aftereffect")
+    name = hashlib.sha256("\0".join(key).encode()).hexdigest()[:16]
+    folder = Path(os.environ.get("AFTEREFFECT_CACHE_DIR") or usual, name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -76,12 +62,17 @@ def cache_directory(outside: frozenset[str | None]) -> Path | None:
         return None
 
 
-def _register(plain: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Make a plain helper function callable from compiled code."""
+def _register(plain: Callable[..., Any]) -> None:
+    """Make a plain helper callable from compiled code, or a function of `kernel` that calls one by type."""
+    table, name = kernel.GENERIC.get(plain, ({}, ""))
 
-    def select(*arguments: Any) -> Callable[..., Any]:
-        return plain
+    def select(*arguments: Any) -> Callable[..., Any] | None:
+        if not name:
+            return plain
+        found = table.get(getattr(arguments[0], "instance_class", type(None)))
+        return None if found is None else getattr(found, name)
 
+    options = OPTIONS if plain in kernel.ROUTINES else INLINED
     overload(plain, jit_options=options, strict=False, target="generic")(select)
     _registered.add(plain)
 
@@ -97,7 +88,7 @@ def explained(params: Any) -> Iterator[None]:
         places = [at for at in re.finditer(REASON, str(error)) if not str(Path(at[3]).resolve()).startswith(library)]
         why = f"{places[-1][3]}, line {places[-1][4]}, is not: {places[-1][2]}" if places else f"it is not: {error}"
         why = why.replace("NRT required but not enabled", "a kernel must not create arrays, lists or dicts")
-        names = " and ".join(fingerprint.outside_names(params)) or type(params).__name__
+        names = " and ".join(fingerprint.outside(params)) or type(params).__name__
         raise InvalidArgument(f"the kernel of {names} must be compilable, but {why}") from error
 
 
@@ -114,11 +105,11 @@ def compiled(
     outside = fingerprint.outside(params)
     # Registering and decorating change numba's process-wide state.
     with _lock:
-        for plains, how in ((kernel.HELPERS, INLINED), (kernel.ROUTINES, OPTIONS)):
-            for plain in plains:
-                if plain not in _registered:
-                    _register(plain, how)
-        known = _dispatchers.get((function, outside))
+        for plain in (*kernel.GENERIC, *kernel.HELPERS, *kernel.ROUTINES):
+            if plain not in _registered:
+                _register(plain)
+        key = function, frozenset(outside.items())
+        known = _dispatchers.get(key)
         if known is None:
             folder = cache_directory(outside)
             # numba reads its cache folder at decoration time; restore the user's own setting afterwards.
@@ -128,7 +119,7 @@ def compiled(
                 known = decorator(function, cache=folder is not None, **options)
             finally:
                 numba.config.CACHE_DIR = before
-            _dispatchers[function, outside] = known
+            _dispatchers[key] = known
     return known
 
 

@@ -46,12 +46,9 @@ If it plays whole blocks as Algorithm 1 does, it also has, for the engine that t
                                                 rounds after the previous one
     learn(params, n_arms, state, arm, loss, gap)    feed that loss to the base
 
-A player under labelled feedback (`LabelledKernel`), which is told each play's whole loss and its round, has:
+A player under labelled feedback (`labelled=True`) is told each play's whole loss and its round instead of totals:
 
-    size(params, n_arms) -> int
-    begin(params, n_arms, state)
-    ask(params, n_arms, state, rng) -> int
-    tell_one(params, n_arms, state, rng, played, arm, loss) -> int    the number of updates; `played`: a round from 1
+    tell(params, n_arms, state, rng, played, arm, loss) -> int    the number of updates; `played`: a round from 1
 
 An adviser (`AdviserKernel`), which proposes probabilities to an advised player (`players/wrapper/advised.py`), has:
 
@@ -84,7 +81,6 @@ WordState = NDArray[np.uint64]
 IntState = NDArray[np.int64]
 Terms = tuple[float, float, float]
 Function = TypeVar("Function", bound=Callable[..., Any])
-Form = TypeVar("Form")
 
 
 class BanditKernel(NamedTuple):
@@ -112,12 +108,13 @@ class LossKernel(NamedTuple):
 
 
 class PlayerKernel(NamedTuple):
-    """The functions of a player in kernel form."""
+    """The functions of a player in kernel form; labelled: whether it is told whole losses and their rounds."""
 
     size: Callable[[Any, int], int]
     begin: Callable[..., None]
     ask: Callable[..., int]
     tell: Callable[..., int]
+    labelled: bool = False
 
 
 class BlockKernel(NamedTuple):
@@ -127,15 +124,6 @@ class BlockKernel(NamedTuple):
     window: Callable[[Any], int]
     loss: Callable[..., float]
     learn: Callable[..., None]
-
-
-class LabelledKernel(NamedTuple):
-    """The functions of a player under labelled feedback in kernel form."""
-
-    size: Callable[[Any, int], int]
-    begin: Callable[..., None]
-    ask: Callable[..., int]
-    tell_one: Callable[..., int]
 
 
 def first_arm(params: Any, n_arms: int, state: FloatState, rng: WordState) -> int:
@@ -153,10 +141,10 @@ class AdviserKernel(NamedTuple):
     play: Callable[..., int] = first_arm
 
 
-class Registered(dict[type, Form]):
+class Registered(dict[type, Any]):
     """Kernels of one kind by the type of their parameters."""
 
-    def __missing__(self, params: type) -> Form:
+    def __missing__(self, params: type) -> Any:
         raise InvalidArgument(f"params must be registered with their kernel by kernel.register, but {params!r} is not")
 
 
@@ -164,14 +152,12 @@ BANDITS: dict[type, BanditKernel] = Registered()
 LOSSES: dict[type, LossKernel] = Registered()
 PLAYERS: dict[type, PlayerKernel] = Registered()
 BLOCKS: dict[type, BlockKernel] = Registered()
-LABELLED: dict[type, LabelledKernel] = Registered()
 ADVISERS: dict[type, AdviserKernel] = Registered()
 FORMS: dict[type, dict[type, Any]] = {
     BanditKernel: BANDITS,
     LossKernel: LOSSES,
     PlayerKernel: PLAYERS,
     BlockKernel: BLOCKS,
-    LabelledKernel: LABELLED,
     AdviserKernel: ADVISERS,
 }
 HELPERS: list[Callable[..., Any]] = []
@@ -196,9 +182,7 @@ def quotient(a: float, b: float) -> float:
     return a / b
 
 
-def register(
-    params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | LabelledKernel | AdviserKernel
-) -> None:
+def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | AdviserKernel) -> None:
     """Register the kernel of an algorithm under the type of its parameters."""
     FORMS[type(kernel)][params] = kernel
 
@@ -260,9 +244,6 @@ player_tell: Callable[..., int] = _generic(PLAYERS, "tell", "player_tell")
 block_quiet: Callable[[Any], int] = _generic(BLOCKS, "quiet", "block_quiet")
 block_loss: Callable[..., float] = _generic(BLOCKS, "loss", "block_loss")
 block_learn: Callable[..., None] = _generic(BLOCKS, "learn", "block_learn")
-labelled_begin: Callable[..., None] = _generic(LABELLED, "begin", "labelled_begin")
-labelled_ask: Callable[..., int] = _generic(LABELLED, "ask", "labelled_ask")
-labelled_tell_one: Callable[..., int] = _generic(LABELLED, "tell_one", "labelled_tell_one")
 adviser_begin: Callable[..., None] = _generic(ADVISERS, "begin", "adviser_begin")
 adviser_hear: Callable[..., None] = _generic(ADVISERS, "hear", "adviser_hear")
 adviser_advise: Callable[..., int] = _generic(ADVISERS, "advise", "adviser_advise")

@@ -1,4 +1,4 @@
-"""Logarithm, exponential and the normal distribution from + − × ÷ √ alone, the same bit for bit on every machine.
+"""Logarithm, exponential and the normal distribution from + − × ÷ √ and powers of 2, alike in every bit everywhere.
 
 Mathematics libraries differ in the last bit, and an algorithm whose choices depend on such a bit cannot be replayed
 elsewhere. These are kernels: plain functions of a float, run in Python and compiled.
@@ -15,8 +15,8 @@ from aftereffect.core.kernel import helper
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 """ln 2 as a sum; the first part times an exponent is exact."""
 SQRT_HALF = 0.7071067811865476
-INVERSE_ROOT_2PI = 0.3989422804014327
 POWERS = (512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+INVERSE_ROOT_2PI = 0.3989422804014327
 
 # Coefficients from the highest power down.
 LOG = (
@@ -97,22 +97,11 @@ def log(x: float) -> float:
     """
     if not 0.0 < x < math.inf:
         return x if x > 0.0 else -math.inf if x == 0.0 else math.nan
-    # x = 2^k · (1 + f) with √½ ≤ 1 + f < √2; every product is exact.
-    k = 0
-    if x < 2.0**-1022:
-        x *= 2.0**54
-        k = -54
-    for power in POWERS:
-        factor = 2.0**power
-        if x >= factor:
-            x /= factor
-            k += power
-        elif x * factor < 2.0:
-            x *= factor
-            k -= power
-    if x > 2.0 * SQRT_HALF:
-        x *= 0.5
-        k += 1
+    # x = 2^k · (1 + f) with √½ < 1 + f ≤ √2, exactly.
+    x, k = math.frexp(x)
+    if x <= SQRT_HALF:
+        x *= 2.0
+        k -= 1
     f = x - 1.0
     s = f / (2.0 + f)
     rest = polynomial(s * s, LOG)
@@ -135,17 +124,14 @@ def exp(x: float) -> float:
     r = high - low
     c = r - polynomial(r * r, EXP)
     value = 1.0 - ((low - (r * c) / (2.0 - c)) - high)
-    # All products are exact, except the last one of a subnormal result.
-    last = 1.0
-    if abs(k) > 1000:
-        last = 2.0**100 if k > 0 else 2.0**-100
-        k -= 100 if k > 0 else -100
-    size = abs(k)
+    # In two steps, as 2^k alone may leave the range of floats; only the last one of a subnormal result is not exact.
+    half, scale = abs(k) // 2, 1.0
     for power in POWERS:
-        if size >= power:
-            value = value * 2.0**power if k > 0 else value / 2.0**power
-            size -= power
-    return value * last
+        if half >= power:
+            scale *= 2.0**power
+            half -= power
+    rest = 2.0 * scale if k % 2 else scale
+    return value * scale * rest if k > 0 else value / scale / rest
 
 
 @helper

@@ -87,16 +87,13 @@ def words_to_hex(words: NDArray[np.uint64]) -> list[str]:
 
 
 def hex_to_words(name: str, texts: object, count: int) -> NDArray[np.uint64]:
-    """Return the 64-bit words that `words_to_hex` wrote."""
+    """Return the `count` 64-bit words that `words_to_hex` wrote."""
     try:
-        if not isinstance(texts, list):
+        if not isinstance(texts, list) or len(texts) != count:
             raise TypeError
-        words = np.array([int(text, 16) for text in texts], dtype=np.uint64)
+        return np.array([int(text, 16) for text in texts], dtype=np.uint64)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidState(f"{name} must be a list of hexadecimal words, but got {shown(texts)}") from None
-    if len(words) != count:
-        raise InvalidState(f"{name} must hold {count} words, but got {len(words)}")
-    return words
+        raise InvalidState(f"{name} must be a list of {count} hexadecimal words, but got {shown(texts)}") from None
 
 
 def numbers(name: str, values: object, count: int) -> NDArray[np.float64]:

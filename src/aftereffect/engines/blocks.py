@@ -182,8 +182,7 @@ def simulate_blocks(load: Workload, player: Any) -> Outcome:
     sums = rows[load.checkpoints, :, 0] - owed[:, -1]
     tables = Tables(rows, load.checkpoints, sums, owed, load.gaps)
     begin, advance = kernel.compiled(begin_blocks, player), kernel.compiled(advance_blocks, player)
-    losses = np.zeros((load.runs, len(load.checkpoints)))
-    pseudo = np.zeros_like(losses)
+    losses, pseudo = np.zeros((2, load.runs, len(load.checkpoints)))
     lanes = np.zeros((load.runs, LANE))
     longest = horizon // shortest + 1 if load.trace else 0
     trace = np.zeros((load.runs, longest, 3))

@@ -11,8 +11,9 @@ which one to take, what it is expected to bring, and how many rounds or units wo
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,8 @@ from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray, by_keyword
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import amount, counted
-from aftereffect.engines.simulation import simulate, unit_losses
+from aftereffect.engines.loop import unit_losses
+from aftereffect.engines.simulation import simulate
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.year import year
 from aftereffect.players.default import default_player
@@ -76,14 +78,9 @@ def lag_model(setting: Setting, losses: Losses) -> Any:
     return LagPlayer(setting.n_arms, max_lag=lags, horizon=setting.rounds, direction=losses.direction)
 
 
-def advised(setting: Setting, losses: Losses) -> Any:
-    """Return the default player with the lag model as its adviser, told how long effects last."""
-    return default_player(setting.n_arms, max_delay=setting.max_delay, adviser="lags", **_told(losses))
-
-
-def unadvised(setting: Setting, losses: Losses) -> Any:
+def default(setting: Setting, losses: Losses, adviser: str | None = None) -> Any:
     """Return the default player, told how long effects last."""
-    return default_player(setting.n_arms, max_delay=setting.max_delay, **_told(losses))
+    return default_player(setting.n_arms, max_delay=setting.max_delay, adviser=adviser, **_told(losses))
 
 
 def as_published(setting: Setting, losses: Losses) -> Any:
@@ -99,8 +96,8 @@ def _told(losses: Losses) -> dict[str, Any]:
 
 PLAYERS: dict[str, tuple[str, Callable[[Setting, Losses], Any]]] = {
     "model": ("the lag model", lag_model),
-    "advised": ("the advised default player", advised),
-    "unadvised": ("the default player", unadvised),
+    "advised": ("the advised default player", partial(default, adviser="lags")),
+    "unadvised": ("the default player", default),
     "paper": ("the player of the paper", as_published),
 }
 """The players to plan with: what each is called, and how it is made for a setting and a world."""
@@ -286,32 +283,23 @@ def plan(
     if found.worthwhile:
         return found
     other = "model" if found.better is found.model else player
-    longer, tried_longer = _first_worth(other, (setting._replace(rounds=rounds * 2**k) for k in _doublings()))
-    wider, tried_wider = _first_worth(other, (setting._replace(n_units=n_units * 2**k) for k in _doublings()))
-    return replace(
-        found,
-        enough_rounds=None if longer is None else longer.rounds,
-        enough_units=None if wider is None else wider.n_units,
-        tried=setting._replace(rounds=(tried_longer or setting).rounds, n_units=(tried_wider or setting).n_units),
-    )
+    longer, wider = _first_worth(setting, other, "rounds"), _first_worth(setting, other, "n_units")
+    tried = setting._replace(rounds=longer[0], n_units=wider[0])
+    return replace(found, enough_rounds=longer[1], enough_units=wider[1], tried=tried)
 
 
-def _doublings() -> range:
-    return range(1, DOUBLINGS + 1)
-
-
-def _first_worth(player: str, settings: Iterable[Setting]) -> tuple[Setting | None, Setting | None]:
-    """Return the first setting in which a player is worth while, and the last one that was simulated."""
-    effort, last = 0, None
-    for setting in settings:
+def _first_worth(setting: Setting, player: str, size: str) -> tuple[int, int | None]:
+    """Double a size until a player is worth while; return the last one simulated, and which is enough, or None."""
+    effort, last = 0, int(getattr(setting, size))
+    for _ in range(DOUBLINGS):
+        setting = setting._replace(**{size: 2 * last})
         effort += FEWEST * setting.effort
         if effort > EFFORT or setting.rounds > LONGEST:
             break
-        last = setting
-        found = _compared(setting, setting.worlds(FEWEST), player)
-        if found.worthwhile:
-            return setting, last
-    return None, last
+        last *= 2
+        if _compared(setting, setting.worlds(FEWEST), player).worthwhile:
+            return last, last
+    return last, None
 
 
 def _compared(setting: Setting, worlds: Sequence[Sequence[Losses]], player: str) -> Forecast:
@@ -345,9 +333,7 @@ def chosen_elsewhere(table: FloatArray) -> FloatArray:
 
 def _ahead(setting: Setting, units: Sequence[Losses]) -> FloatArray:
     """Return what an action of each arm brings more than the mean of the arms, in the units of totals, times M."""
-    means = units[0].means
-    if means is None:
-        raise RuntimeError("the worlds of a plan have known means")
+    means = np.asarray(units[0].means)
     return np.asarray((means - means.mean()) * (setting.n_units * setting.gap / GAP))
 
 

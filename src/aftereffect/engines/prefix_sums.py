@@ -15,7 +15,8 @@ streaming pass per arm, on all cores, and kept as long as the losses exist.
 """
 
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +28,21 @@ from aftereffect.losses.protocol import Losses, carry_over
 
 # Rounds whose sums fit the first-level cache, and rounds between two checks for a stop.
 CHUNK, PART = 2048, 1 << 16
+Made = TypeVar("Made")
+_latest: "weakref.WeakKeyDictionary[Losses, dict[str, tuple[Any, Any] | None]]" = weakref.WeakKeyDictionary()
 
 
-# rows[t, i, 0] = D_i(t) and rows[t, i, 1] = W_i(t), t = 0..T, with the player's d; owed[c, m, i] = O_i(c, m), with the
-# checkpoints.
-_rows: "weakref.WeakKeyDictionary[Losses, tuple[int, FloatArray]]" = weakref.WeakKeyDictionary()
-_owed: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray]]" = weakref.WeakKeyDictionary()
-# A by direct summation, with the checkpoints.
-_sums: "weakref.WeakKeyDictionary[Losses, tuple[bytes, FloatArray]]" = weakref.WeakKeyDictionary()
+def latest(name: str, losses: Losses, key: Any, build: Callable[[], Made]) -> Made:
+    """Return what `build` returns; by name, the result for the latest key is kept as long as the losses exist."""
+    kept = _latest.setdefault(losses, {})
+    known = kept.get(name)
+    if known is not None and known[0] != key:
+        # Release it first: two results may not fit in memory.
+        known = kept[name] = None
+    if known is None:
+        known = kept[name] = key, build()
+    found: Made = known[1]
+    return found
 
 
 @kernel.helper
@@ -136,59 +144,48 @@ def fill_owed(params: Any, arm: int, times: NDArray[np.int64], delay: int, play:
 
 
 def prepare_rows(losses: Losses, max_delay: int, threads: int) -> FloatArray:
-    """Return D and W for a player with this `max_delay`; the latest result is cached for each loss sequence."""
-    known = _rows.get(losses)
-    if known is not None and known[0] == max_delay:
-        return known[1]
-    fill = kernel.compiled(fill_rows, losses.params)
-    # Release the previous array first: two may not fit in memory.
-    _rows.pop(losses, None)
-    del known
-    rows = np.zeros((losses.horizon + 1, losses.n_arms, 2))
-    delay = losses.max_delay
+    """Return D and W for a player with this `max_delay`: rows[t, i, 0] = D_i(t), rows[t, i, 1] = W_i(t), t = 0..T."""
 
-    def work(arm: int, advanced: Advanced) -> None:
-        scratch, carry = np.zeros(2 * delay + 1 + max_delay + 3 * CHUNK), np.zeros(2)
-        for first in range(0, losses.horizon, PART):
-            advanced(0)
-            end = min(first + PART, losses.horizon)
-            fill(losses.params, arm, first, first, end, delay, max_delay, scratch, carry, rows, True)
+    def build() -> FloatArray:
+        fill, delay = kernel.compiled(fill_rows, losses.params), losses.max_delay
+        rows = np.zeros((losses.horizon + 1, losses.n_arms, 2))
 
-    spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
-    rows.flags.writeable = False
-    _rows[losses] = max_delay, rows
-    return rows
+        def work(arm: int, advanced: Advanced) -> None:
+            scratch, carry = np.zeros(2 * delay + 1 + max_delay + 3 * CHUNK), np.zeros(2)
+            for first in range(0, losses.horizon, PART):
+                advanced(0)
+                end = min(first + PART, losses.horizon)
+                fill(losses.params, arm, first, first, end, delay, max_delay, scratch, carry, rows, True)
+
+        spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
+        rows.flags.writeable = False
+        return rows
+
+    return latest("rows", losses, max_delay, build)
 
 
 def prepare_owed(losses: Losses, checkpoints: NDArray[np.int64], threads: int) -> FloatArray:
-    """Return O, the outstanding charges at the checkpoints."""
-    key = checkpoints.tobytes()
-    known = _owed.get(losses)
-    if known is not None and known[0] == key:
-        return known[1]
-    fill = kernel.compiled(fill_owed, losses.params)
-    delay = losses.max_delay
-    owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
+    """Return O, the outstanding charges at the checkpoints: owed[c, m, i] = O_i(c, m)."""
 
-    def work(arm: int, advanced: Advanced) -> None:
-        fill(losses.params, arm, checkpoints, delay, np.zeros(delay + 1), owed)
+    def build() -> FloatArray:
+        fill, delay = kernel.compiled(fill_owed, losses.params), losses.max_delay
+        owed = np.zeros((len(checkpoints), delay + 1, losses.n_arms))
 
-    spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
-    # From the play m rounds before the checkpoint to the last m plays.
-    np.cumsum(owed, axis=1, out=owed)
-    _owed[losses] = key, owed
-    return owed
+        def work(arm: int, advanced: Advanced) -> None:
+            fill(losses.params, arm, checkpoints, delay, np.zeros(delay + 1), owed)
+
+        spread_over(threads, work, [(arm,) for arm in range(losses.n_arms)])
+        # From the play m rounds before the checkpoint to the last m plays.
+        return np.cumsum(owed, axis=1, out=owed)
+
+    return latest("owed", losses, checkpoints.tobytes(), build)
 
 
 def arm_sums_at(losses: Losses, checkpoints: NDArray[np.int64]) -> FloatArray:
-    """Return the sums of totals of always playing each arm, at the checkpoints, by direct summation."""
-    key = checkpoints.tobytes()
-    known = _sums.get(losses)
-    if known is not None and known[0] == key:
-        return known[1]
-    sums = np.empty((len(checkpoints), losses.n_arms))
-    for arm in range(losses.n_arms):
-        totals = losses.totals(np.full(losses.horizon, arm))
-        sums[:, arm] = totals.cumsum()[checkpoints - 1]
-    _sums[losses] = key, checks.owned(sums)
-    return sums
+    """Return A, the sums of totals of always playing each arm, at the checkpoints, by direct summation."""
+
+    def build() -> FloatArray:
+        totals = (losses.totals(np.full(losses.horizon, arm)) for arm in range(losses.n_arms))
+        return checks.owned(np.stack([each.cumsum()[checkpoints - 1] for each in totals], axis=1))
+
+    return latest("sums", losses, checkpoints.tobytes(), build)

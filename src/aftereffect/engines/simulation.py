@@ -16,8 +16,8 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, CoinsExhausted, InvalidArgument
 from aftereffect.core.text import amount, counted, facts_table, plain_axes, to_pandas
 from aftereffect.engines.blocks import simulate_blocks
-from aftereffect.engines.loop import simulate_loop, simulate_panel
-from aftereffect.engines.rounds import simulate_labelled, simulate_rounds
+from aftereffect.engines.loop import simulate_loop
+from aftereffect.engines.rounds import simulate_rounds
 from aftereffect.engines.workload import Blocks, Outcome, Workload, cores, progress_bar
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.base import PAST, BasePlayer
@@ -334,12 +334,6 @@ def simulate(
     )
 
 
-def unit_losses(losses: Losses, n_units: int, seed: int, first_run: int) -> list[Losses]:
-    """Return the losses of each unit of a panel: those given, then draws of them with the same means."""
-    seeds = np.random.SeedSequence(seed, spawn_key=(first_run, 3)).generate_state(n_units - 1, np.uint64)
-    return [losses, *(losses.redraw(int(each)) for each in seeds)]
-
-
 def _regret(losses: Losses, outcome: Outcome, sums: FloatArray) -> FloatArray:
     """Turn these sums of totals at the checkpoints into regrets, in place, against the best arm at each checkpoint."""
     if losses.effects.maximize:
@@ -418,16 +412,6 @@ def _misfits(player: Any, losses: Losses) -> list[str]:
     return found
 
 
-def _run_loop(load: Workload, form: Any) -> Outcome:
-    if isinstance(load.player, Panel):
-        return simulate_panel(load, unit_losses(load.losses, load.player.n_units, load.seed, load.first_run))
-    return simulate_loop(load)
-
-
-def _run_rounds(load: Workload, form: Any) -> Outcome:
-    return (simulate_labelled if type(form) in kernel.LABELLED else simulate_rounds)(load, form)
-
-
 def _run_cuda(load: Workload, form: Any) -> Outcome:
     from aftereffect.engines.cuda import simulate_cuda
 
@@ -435,7 +419,7 @@ def _run_cuda(load: Workload, form: Any) -> Outcome:
 
 
 RUN: Mapping[str, Callable[[Workload, Any], Outcome]] = {
-    "loop": _run_loop, "rounds": _run_rounds, "blocks": simulate_blocks, "cuda": _run_cuda
+    "loop": simulate_loop, "rounds": simulate_rounds, "blocks": simulate_blocks, "cuda": _run_cuda
 }  # fmt: skip
 """The engines: functions of a workload and of the player in kernel form, None if it has none."""
 ENGINES = ("auto", *RUN)

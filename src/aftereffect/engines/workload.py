@@ -139,23 +139,9 @@ def progress_bar(total: int, progress: bool | None) -> Iterator[Callable[[int], 
     progress: True shows progress at once, False never, None only at a terminal or in a notebook, if the work takes
     longer than a second. It is a bar at a terminal, else lines of text: "simulating: 10%".
     """
-    notebook, lock, begun = "ipykernel" in sys.modules, threading.Lock(), time.monotonic()
-    if progress is False or (progress is None and not (notebook or sys.stderr.isatty())):
+    notebook, terminal = "ipykernel" in sys.modules, sys.stderr.isatty()
+    if progress is False or (progress is None and not (notebook or terminal)):
         yield lambda rounds: None
-        return
-    if not sys.stderr.isatty():
-        done, tenths = 0, 0
-
-        def write(rounds: int) -> None:
-            nonlocal done, tenths
-            with lock:
-                done += rounds
-                if 10 * done // total > tenths and (progress or time.monotonic() - begun > PATIENCE):
-                    tenths = 10 * done // total
-                    end = "\r" if notebook and tenths < 10 else "\n"
-                    print(f"simulating: {10 * tenths}%", end=end, file=sys.stderr, flush=True)
-
-        yield write
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -163,17 +149,24 @@ def progress_bar(total: int, progress: bool | None) -> Iterator[Callable[[int], 
     columns = (TextColumn("simulating"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task("", total=total)
-    shown = False
+    lock, begun, done, tenths = threading.Lock(), time.monotonic(), 0, 0
 
     def advanced(rounds: int) -> None:
-        nonlocal shown
+        nonlocal done, tenths
         with lock:
-            if not shown and (progress or time.monotonic() - begun > PATIENCE):
+            done += rounds
+            if not progress and time.monotonic() - begun <= PATIENCE:
+                return
+            if terminal:
                 bar.start()
-                shown = True
-            bar.advance(task, rounds)
+                bar.update(task, completed=done)
+            elif 10 * done // total > tenths:
+                tenths = 10 * done // total
+                end = "\r" if notebook and tenths < 10 else "\n"
+                print(f"simulating: {10 * tenths}%", end=end, file=sys.stderr, flush=True)
 
     try:
         yield advanced
     finally:
-        bar.stop()
+        if terminal:
+            bar.stop()

@@ -143,22 +143,16 @@ def scratch_at(params: LagParams, n_arms: int) -> int:
 
 
 @helper
-def scratch_size(params: LagParams, n_arms: int) -> int:
-    """A row and a filtered row; two factors; a vector; two sets of rows per arm."""
-    n = width(params, n_arms)
-    return int(2 * (n + 1) + 2 * n * n + n + 2 * n_arms * n)
-
-
-@helper
 def size(params: LagParams, n_arms: int) -> int:
-    """Return the length of the state."""
-    return int(scratch_at(params, n_arms) + scratch_size(params, n_arms))
+    """Return the length of the state; in the scratch: a row and a filtered row, 2 factors, a vector, 2 rows per arm."""
+    n = width(params, n_arms)
+    return int(scratch_at(params, n_arms) + 2 * (n + 1) + 2 * n * n + n + 2 * n_arms * n)
 
 
 @routine
 def begin(params: LagParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
-    for i in range(scratch_at(params, n_arms) + scratch_size(params, n_arms)):
+    for i in range(size(params, n_arms)):
         state[i] = 0.0
     state[NEXT] = 4.0
     for unit in range(params.n_units):
@@ -382,13 +376,13 @@ def fade(params: LagParams, n_arms: int, state: FloatState, factor: float) -> No
 
 
 @routine
-def prior_precision(params: LagParams, n_arms: int, h: int, tau: float, factor: FloatState) -> None:
-    """Write the lower triangle of the prior precision, columns one after the other."""
-    B, n = params.knots, width(params, n_arms)
+def precision(params: LagParams, n_arms: int, state: FloatState, member: int, factor: FloatState) -> None:
+    """Write the lower triangle of a member's posterior precision, columns one after the other."""
+    B, n, scales, fadings = params.knots, width(params, n_arms), len(params.scales), len(params.logs)
+    tau, unit = params.scales[member % scales], params.precisions[member // scales % fadings * B * B :]
     for i in range(n * n):
         factor[i] = 0.0
     shared = -COMMON / (1.0 + n_arms * COMMON)
-    unit = params.precisions[h * B * B :]
     for a in range(n_arms):
         for b in range(a, n_arms):
             share = (1.0 + shared if a == b else shared) / (tau * tau)
@@ -401,14 +395,7 @@ def prior_precision(params: LagParams, n_arms: int, h: int, tau: float, factor: 
     for i in range(first + params.season, n - 1):
         factor[i * n + i] = COLUMN_PRECISION
     factor[n * n - 1] = 1.0 / AGE_VARIANCE
-
-
-@helper
-def precision(params: LagParams, n_arms: int, state: FloatState, member: int, factor: FloatState) -> None:
-    """Write the lower triangle of a member's posterior precision."""
-    n, scales, fadings = width(params, n_arms), len(params.scales), len(params.logs)
     sums = state[sums_at(params, n_arms, member // (fadings * scales)) :]
-    prior_precision(params, n_arms, member // scales % fadings, params.scales[member % scales], factor)
     for j in range(n):
         for i in range(j, n):
             factor[j * n + i] += BOOST * sums[j * n + i]
@@ -627,15 +614,14 @@ def best_arms(
 def likely_members(params: LagParams, state: FloatState, kept: FloatState) -> int:
     """Write the most probable members of the grid and their weights, which add up to 1; return how many."""
     weights = state[HEAD:]
-    count, found = 0, 0.0
+    count, found, best, most = 0, 0.0, -1, math.inf
     while count < KEEP and found < 0.95:
+        # The most probable one after the previous one; of equals the first.
+        before, limit = best, most
         best, most = 0, -1.0
         for member in range(members(params)):
-            new = True
-            for i in range(count):
-                if kept[2 * i] == member:
-                    new = False
-            if new and weights[member] > most:
+            later = weights[member] < limit or (weights[member] == limit and member > before)
+            if later and weights[member] > most:
                 best, most = member, weights[member]
         kept[2 * count], kept[2 * count + 1] = best, most
         found += most

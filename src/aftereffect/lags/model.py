@@ -164,30 +164,14 @@ def checked_total(total: Any) -> float:
     return math.nan if total is None else checks.total(total, low=-LARGEST, high=LARGEST)
 
 
-def judged(params: LagParams, n_arms: int, state: FloatState, work: FloatState) -> float:
-    """Judge the arms (`kernels.judge`)."""
-    return kernels.judge(params, n_arms, state, work)
-
-
-def solved(params: LagParams, n_arms: int, state: FloatState, member: int) -> float:
-    """Solve for the coefficients of a member; return σ."""
-    return math.sqrt(kernels.solve(params, n_arms, state, member))
-
-
-def begun(params: LagParams, n_arms: int, state: FloatState) -> None:
-    """Write the state before round 1."""
-    kernels.begin(params, n_arms, state)
-
-
 def heard(params: LagParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState) -> None:
     """Hear rounds: for each, the arm (−1: none) and the total (NaN: missing) of every unit, in order."""
     for i in range(arms.shape[0]):
         kernels.hear(params, n_arms, state, i % params.n_units, int(arms[i]), totals[i])
 
 
-def weighed(params: LagParams, n_arms: int, state: FloatState) -> float:
-    """Return the logarithm of the evidence of all members, up to what models of the same totals have in common."""
-    return kernels.fit(params, n_arms, state) - 0.5 * log(kernels.SEASON_VARIANCE) * params.season
+Told = tuple[list[int], list[float], list[float]]
+"""A round: the arm (−1: none) and the total (NaN: missing) of each unit, and the columns."""
 
 
 class Estimate(NamedTuple):
@@ -244,6 +228,9 @@ class LagModel(Facts):
     Reference: docs/theory/lags.md.
     """
 
+    # The model that answers, once something was asked; see `_answering`.
+    _answers: Self | None
+
     def __init__(
         self,
         n_arms: int,
@@ -257,36 +244,26 @@ class LagModel(Facts):
         self._params = checked_params(n_arms, max_lag, season, columns, direction, n_units)
         self.n_arms, self.max_lag, self.season = int(n_arms), self._params.max_lag, season
         self.n_units, self.columns, self.direction = self._params.n_units, self._params.columns, direction
-        self._arms: list[list[int]] = []
-        self._totals: list[list[float]] = []
-        self._given: list[list[float]] = []
-        self._begin()
-
-    def _begin(self) -> None:
-        self._numbers = np.zeros(kernels.size(self._params, self.n_arms))
-        self._call(begun)
-        self._answers: Self | None = None
+        self._learn([])
 
     def _call(self, function: Any, *arguments: Any) -> Any:
         at = self._params, self.n_arms, self._numbers, *arguments
         return kernel.entry(function, *at)(*at)
 
     def _evidence(self) -> float:
-        """Return the logarithm of the evidence, and leave the state as it is."""
-        numbers = self._numbers.copy()
-        at = self._params, self.n_arms, numbers
-        return float(kernel.entry(weighed, *at)(*at))
+        """Return the logarithm of the evidence, up to what models of the same totals have in common."""
+        at = self._params, self.n_arms, self._numbers.copy()
+        return float(kernel.entry(kernels.fit, *at)(*at)) - 0.5 * log(kernels.SEASON_VARIANCE) * self._params.season
 
     def _answering(self) -> Self:
         """Return the model that answers: this one, or one of the same rounds with a week that the totals show."""
         if self._answers is None:
             self._answers = self
             room = kernels.width(self._params, self.n_arms) + WEEK <= MOST_COEFFICIENTS
-            heard = sum(any(total == total for total in row) for row in self._totals)
+            heard = sum(any(total == total for total in totals) for _, totals, _ in self._record)
             if self.season is None and heard >= LEAST_WEEKS * WEEK and room:
                 weekly = type(self)(**(self.settings | {"season": WEEK}))
-                weekly._arms, weekly._totals, weekly._given = self._arms, self._totals, self._given
-                weekly._learn_again()
+                weekly._learn(self._record)
                 if weekly._evidence() > self._evidence():
                     self._answers = weekly
         return self._answers
@@ -300,7 +277,7 @@ class LagModel(Facts):
     @property
     def rounds(self) -> int:
         """The number of rounds told."""
-        return len(self._arms)
+        return len(self._record)
 
     def tell(
         self,
@@ -321,10 +298,7 @@ class LagModel(Facts):
         played = [-1 if a is None else checks.integer("arm", a, low=0, high=self.n_arms - 1) for a in arms_given]
         found = [checked_total(total) for total in totals_given]
         known = checks.array("columns", columns, shape=(self.columns,)).tolist() if self.columns or columns else []
-        self._hear(played, found, known)
-        self._arms.append(played)
-        self._totals.append(found)
-        self._given.append(known)
+        self._hear([(played, found, known)])
 
     def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float]]) -> None:
         """Report many rounds at once, each with the arm (−1: none) and the total (NaN: missing) of every unit.
@@ -343,44 +317,42 @@ class LagModel(Facts):
         if not (np.isnan(found) | (np.abs(found) <= LARGEST)).all():
             largest = np.nanmax(np.abs(found))
             raise InvalidTotal(f"totals must lie in [{-LARGEST:g}, {LARGEST:g}], but got {largest:g} in size")
-        self._arms += played.astype(int).tolist()
-        self._totals += found.tolist()
-        self._given += [[] for _ in played]
-        self._answers = None
-        self._call(heard, played.astype(np.float64).ravel(), found.ravel())
+        self._hear([(*row, []) for row in zip(played.astype(int).tolist(), found.tolist(), strict=True)])
 
-    def _hear(self, arms: list[int], totals: list[float], columns: list[float]) -> None:
+    def _hear(self, rounds: list[Told]) -> None:
+        """Record rounds and learn from them; the columns of a round stand in the state while it is heard."""
         self._answers = None
-        if columns:
-            place = kernels.columns_at(self._params, self.n_arms)
-            self._numbers[place : place + self.columns] = columns
-        self._call(heard, np.array(arms, dtype=np.float64), np.array(totals))
+        self._record += rounds
+        place = kernels.columns_at(self._params, self.n_arms)
+        for some in [[told] for told in rounds] if self.columns else [rounds] * bool(rounds):
+            arms, totals, columns = zip(*some, strict=True)
+            self._numbers[place : place + self.columns] = columns[0]
+            self._call(heard, np.array(arms, dtype=np.float64).ravel(), np.array(totals, dtype=np.float64).ravel())
+
+    def _learn(self, rounds: list[Told]) -> None:
+        """Begin anew, and learn from these rounds."""
+        self._numbers = np.zeros(kernels.size(self._params, self.n_arms))
+        self._call(kernels.begin)
+        self._record: list[Told] = []
+        self._hear(rounds)
 
     def correct(self, round: int, total: float | None, unit: int = 0) -> None:
         """Correct the total of a round, from 1, or report it late; everything after it is learned again."""
         round = checks.integer("round", round, low=1, high=self.rounds)
         unit = checks.integer("unit", unit, low=0, high=self.n_units - 1)
-        self._totals[round - 1][unit] = checked_total(total)
-        self._learn_again()
+        self._record[round - 1][1][unit] = checked_total(total)
+        self._learn(self._record)
 
     def add_arms(self, count: int = 1) -> None:
         """Add arms that have not been played yet; their indices follow those of the others."""
         n_arms = self.n_arms + checks.integer("count", count, low=1)
         self._params = checked_params(n_arms, self.max_lag, self.season, self.columns, self.direction, self.n_units)
         self.n_arms = n_arms
-        self._learn_again()
-
-    def _learn_again(self) -> None:
-        self._begin()
-        if self.columns:
-            for arms, totals, columns in zip(self._arms, self._totals, self._given, strict=True):
-                self._hear(arms, totals, columns)
-        elif self._arms:
-            self._call(heard, np.array(self._arms, dtype=np.float64).ravel(), np.array(self._totals).ravel())
+        self._learn(self._record)
 
     def _judge(self) -> tuple[float, FloatArray]:
         work = np.zeros(kernels.judgement_size(self.n_arms))
-        return float(self._call(judged, work)), work
+        return float(self._call(kernels.judge, work)), work
 
     @property
     def best(self) -> FloatArray:
@@ -421,7 +393,7 @@ class LagModel(Facts):
         place = kernels.scratch_at(self._params, self.n_arms) + 2 * (n + 1)
         for member, weight in work[: 2 * kernels.KEEP].reshape(-1, 2).tolist():
             if weight > 0.0:
-                sigma = self._call(solved, int(member))
+                sigma = math.sqrt(self._call(kernels.solve, int(member)))
                 factor = np.tril(self._numbers[place : place + n * n].reshape(n, n).T)[:-1, :-1]
                 inverse = np.linalg.inv(factor)[:, :own]
                 coefficients = self._numbers[place + 2 * n * n : place + 2 * n * n + own].copy()
@@ -431,17 +403,16 @@ class LagModel(Facts):
         """Return linear functions of the coefficients, with 95% intervals."""
         shape = collect.shape[:-1]
         flat = collect.reshape(-1, collect.shape[-1])
-        mean, square = np.zeros(len(flat)), np.zeros(len(flat))
-        if not self._heard_two:
-            return Effects(mean.reshape(shape), (mean - LARGEST).reshape(shape), (mean + LARGEST).reshape(shape))
+        mean, square = np.zeros((2, len(flat)))
+        members = self._answering()._members() if self._heard_two else ()
         freedom = max(float(self._numbers[kernels.COUNT]) - 2.0, 1.0)
-        for weight, coefficients, covariance in self._answering()._members():
+        for weight, coefficients, covariance in members:
             value = flat @ coefficients
             variance = np.einsum("ij,jk,ik->i", flat, covariance, flat) * (1.0 + 2.0 / freedom)
             mean += weight * value
             square += weight * (variance + value**2)
-        half = Z95 * np.sqrt(np.maximum(square - mean**2, 0.0))
-        return Effects(mean.reshape(shape), (mean - half).reshape(shape), (mean + half).reshape(shape))
+        half = Z95 * np.sqrt(np.maximum(square - mean**2, 0.0)) if self._heard_two else LARGEST
+        return Effects(*(found.reshape(shape) for found in (mean, mean - half, mean + half)))
 
     def _curves(self) -> FloatArray:
         """Return the matrix from the coefficients of arms to effects by arm and lag, (K, L+1, K·B)."""
@@ -461,8 +432,7 @@ class LagModel(Facts):
         arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
         other = checks.integer("other", other, low=0, high=self.n_arms - 1)
         collect = self._curves().sum(axis=1)
-        found = self._mixed(collect[arm] - collect[other])
-        return Estimate(float(found.mean), float(found.low), float(found.high))
+        return Estimate(*map(float, self._mixed(collect[arm] - collect[other])))
 
     def by_lag(self) -> Effects:
         """Return the effect of each arm at each lag, relative to the mean of the arms; (K, L+1) arrays."""
@@ -475,37 +445,29 @@ class LagModel(Facts):
         numbers, weekly = made._numbers, made is not self
         by_noise = made._noises()
         jumps, correlated, changes = float(by_noise[3]), float(by_noise[1] + by_noise[2]), int(numbers[kernels.CHANGES])
-        sentences = {
-            "changed": (
-                changes > 0,
-                float(numbers[kernels.MISFIT]),
+        rows = [
+            (
+                "changed", changes > 0, float(numbers[kernels.MISFIT]),
                 f"Effects have changed ({counted(changes, 'time')}): what was learned before counts less.",
                 "No sign that effects have changed.",
             ),
-            "held": (
-                bool(numbers[kernels.TIRING]),
-                float(numbers[kernels.AGE]),
-                "Effects wear off while an arm is held.",
-                "No clear sign that effects wear off while an arm is held.",
+            (
+                "held", bool(numbers[kernels.TIRING]), float(numbers[kernels.AGE]),
+                "Effects wear off while an arm is held.", "No clear sign that effects wear off while an arm is held.",
             ),
-            "jumps": (jumps > 0.95, jumps, "The level of the totals jumps.", "No clear sign that the level jumps."),
-            "autocorrelated": (
-                correlated > 0.95,
-                correlated,
+            ("jumps", jumps > 0.95, jumps, "The level of the totals jumps.", "No clear sign that the level jumps."),
+            (
+                "autocorrelated", correlated > 0.95, correlated,
                 "What disturbs the total of a round also disturbs the next ones.",
                 "No clear sign that totals are disturbed for several rounds.",
             ),
-            "season": (
-                weekly,
-                float(weekly),
+            (
+                "season", weekly, float(weekly),
                 f"The totals have a season of {WEEK} rounds.",
                 f"No sign of a season of {WEEK} rounds." if self.season is None else "The season is the one given.",
             ),
-        }
-        return [
-            Finding(name, found, statistic, yes if found else no)
-            for name, (found, statistic, yes, no) in sentences.items()
-        ]
+        ]  # fmt: skip
+        return [Finding(name, found, statistic, yes if found else no) for name, found, statistic, yes, no in rows]
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per arm: its whole effect with interval, and the probability that it is best (pandas)."""
@@ -516,13 +478,11 @@ class LagModel(Facts):
     def plot(self, ax: "Axes | None" = None, names: Sequence[str] = ()) -> "Axes":
         """Plot the whole effect of each arm with its interval; return the axes."""
         ax = plain_axes(ax, height=0.6 * self.n_arms + 1.4)
-        found, best = self.effects(), self.best
-        for arm in range(self.n_arms):
-            color = f"C{arm}"
-            ax.plot([found.low[arm], found.high[arm]], [arm, arm], color=color, lw=3, solid_capstyle="round")
-            ax.plot(found.mean[arm], arm, "o", color=color, ms=8)
+        for arm, (mean, low, high) in enumerate(zip(*self.effects(), strict=True)):
+            ax.plot([low, high], [arm, arm], color=f"C{arm}", lw=3, solid_capstyle="round")
+            ax.plot(mean, arm, "o", color=f"C{arm}", ms=8)
         labels = [names[arm] if names else f"arm {arm}" for arm in range(self.n_arms)]
-        ax.set_yticks(range(self.n_arms), [f"{name} ({p:.0%})" for name, p in zip(labels, best, strict=True)])
+        ax.set_yticks(range(self.n_arms), [f"{name} ({p:.0%})" for name, p in zip(labels, self.best, strict=True)])
         ax.invert_yaxis()
         ax.axvline(0.0, color="0.75", lw=1, zorder=0)
         ax.set_xlabel("whole effect relative to the mean of the arms, with 95% intervals")
@@ -532,8 +492,9 @@ class LagModel(Facts):
 
     def state(self) -> dict[str, Any]:
         """Return the settings and the record of rounds in plain JSON types; `from_state` learns from it again."""
-        totals = [[None if total != total else total for total in row] for row in self._totals]
-        record = {"arms": self._arms, "totals": totals, "columns": self._given if self.columns else []}
+        arms, totals, columns = ([told[k] for told in self._record] for k in range(3))
+        missing = [[None if total != total else total for total in row] for row in totals]
+        record = {"arms": arms, "totals": missing, "columns": columns if self.columns else []}
         return saved.seal("LagModel", {"settings": self.settings, "record": record})
 
     @classmethod
@@ -542,23 +503,20 @@ class LagModel(Facts):
         fields = saved.unseal(state, "LagModel", ("settings", "record"))
         model, record = cls(**fields["settings"]), fields["record"]
         try:
-            model._arms = [[int(arm) for arm in row] for row in record["arms"]]
-            model._totals = [[checked_total(total) for total in row] for row in record["totals"]]
-            model._given = record["columns"] or [[] for _ in model._arms]
-            shapes = {(len(arms), len(totals)) for arms, totals in zip(model._arms, model._totals, strict=True)}
-            if shapes - {(model.n_units, model.n_units)} or any(len(row) != model.columns for row in model._given):
+            arms = [[int(arm) for arm in row] for row in record["arms"]]
+            totals = [[checked_total(total) for total in row] for row in record["totals"]]
+            rounds = list(zip(arms, totals, record["columns"] or [[]] * len(arms), strict=True))
+            if {tuple(map(len, told)) for told in rounds} - {(model.n_units, model.n_units, model.columns)}:
                 raise ValueError
         except (TypeError, ValueError, KeyError):
             raise InvalidState(f"record must be rows of arms and totals, but got {checks.shown(record)}") from None
-        model._learn_again()
+        model._learn(rounds)
         return model
 
     def _facts(self) -> dict[str, str]:
-        found, best = self.effects(), self.best
         arms = [
-            f"arm {arm}: {amount(float(found.mean[arm]))} ± {amount(float(found.high[arm] - found.mean[arm]))}, "
-            f"best with probability {best[arm]:.0%}"
-            for arm in range(self.n_arms)
+            f"arm {arm}: {amount(float(mean))} ± {amount(float(high - mean))}, best with probability {p:.0%}"
+            for arm, (mean, _, high, p) in enumerate(zip(*self.effects(), self.best, strict=True))
         ]
         units = f" of {counted(self.n_units, 'unit')}" if self.n_units > 1 else ""
         notes = " ".join(finding.sentence for finding in self.checks() if finding.found)

@@ -314,9 +314,7 @@ class LossStream:
         if self.round >= losses.horizon:
             raise OutOfTurn(f"play must be called at most horizon={losses.horizon} times, but all rounds are played")
         if self._at == self._chunk:
-            owed = losses.max_delay
-            self._pending[:owed] = self._pending[self._chunk :].copy()
-            self._pending[owed:] = 0.0
+            carry_over(self._pending, losses.max_delay, self._chunk)
             self._at = 0
         self._spread(losses.params, self.round, arm, self._pending, self._at)
         total = float(self._pending[self._at])

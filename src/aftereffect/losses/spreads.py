@@ -32,7 +32,7 @@ from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.core.random import DELAYS, SPLIT, children, hashed_uniform, sequence
 from aftereffect.losses.delay_laws import draw_delays, largest_delay
-from aftereffect.losses.protocol import TOLERANCE, Losses, Recipe
+from aftereffect.losses.protocol import TOLERANCE, Losses
 from aftereffect.losses.tables import Bound, Table, TableLike, as_table, iid
 
 __all__ = [
@@ -165,10 +165,8 @@ def randomly_delayed(
     longest = largest_delay(law, max_delay)
     random = np.random.default_rng(sequence(seed, DELAYS))
     drawn = draw_delays(law, longest, (horizon, n_arms if per_arm else 1), random)
-    again = partial(
-        _drawn_again, randomly_delayed, whole, max_delay=longest, law=law, per_arm=per_arm, direction=direction
-    )
-    return _losses(Delayed(whole.values, checks.owned(drawn)), whole, longest, direction, again)
+    build = partial(randomly_delayed, max_delay=longest, law=law, per_arm=per_arm, direction=direction)
+    return _losses(Delayed(whole.values, checks.owned(drawn)), whole, longest, direction, build, drawn=True)
 
 
 @by_keyword
@@ -245,7 +243,7 @@ def linear_composite(
 def kernels(
     table: TableLike, *, weights: ArrayLike, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
-    """Use a separate kernel for each arm: `weights` of shape (K, d+1), nonnegative, each row summing to at most 1.
+    """Use a separate kernel for each arm: `weights` of shape (K, d+1), as the coefficients of `linear_composite`.
 
     >>> kernels([[0.5, 1.0]], weights=[[1.0, 0.0], [0.25, 0.75]]).components()[0]
     array([[0.5 , 0.25],
@@ -253,13 +251,6 @@ def kernels(
     """
     whole = as_table(table, low, high)
     rows = checks.array("weights", weights, shape=(whole.values.shape[1], "d+1"), error=InvalidLosses)
-    if (rows < 0.0).any():
-        i, s = (int(n) for n in np.argwhere(rows < 0.0)[0])
-        raise InvalidLosses(f"weights must not be negative, but weights[{i}, {s}] is {float(rows[i, s])!r}")
-    sums = rows.sum(axis=1)
-    if (sums > 1.0 + TOLERANCE).any():
-        i = int(sums.argmax())
-        raise InvalidLosses(f"weights[i] must sum to at most 1, but weights[{i}] sums to {float(sums[i])!r}")
     return _weighted(rows, "weights", direction, whole)
 
 
@@ -276,8 +267,8 @@ def random_split(
     whole = as_table(table, low, high)
     max_delay = checks.integer("max_delay", max_delay, low=0)
     key = sequence(seed, SPLIT).generate_state(1, np.uint64)[0]
-    again = partial(_drawn_again, random_split, whole, max_delay=max_delay, direction=direction)
-    return _losses(Split(whole.values, key, max_delay), whole, max_delay, direction, again)
+    build = partial(random_split, max_delay=max_delay, direction=direction)
+    return _losses(Split(whole.values, key, max_delay), whole, max_delay, direction, build, drawn=True)
 
 
 def _checked_delays(delays: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int32]:
@@ -298,8 +289,7 @@ def _checked_delays(delays: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int
 def _delayed(delays: NDArray[np.int32], max_delay: int, direction: str, table: Table) -> Losses:
     """Return delayed losses; a redraw keeps the delays and draws a new table."""
     build = partial(_delayed, delays, max_delay, direction)
-    again = partial(_with_fresh_table, build, table) if table.recipe else None
-    return _losses(Delayed(table.values, delays), table, max_delay, direction, again)
+    return _losses(Delayed(table.values, delays), table, max_delay, direction, build)
 
 
 def _weighted(weights: FloatArray, name: str, direction: str, table: Table) -> Losses:
@@ -307,9 +297,8 @@ def _weighted(weights: FloatArray, name: str, direction: str, table: Table) -> L
     if weights.shape[1] < 1:
         raise InvalidLosses(f"{name} must have at least one number, for delay 0, but got none")
     build = partial(_weighted, weights, name, direction)
-    again = partial(_with_fresh_table, build, table) if table.recipe else None
     params = Weighted(table.values, checks.frozen(weights))
-    losses = _losses(params, table, weights.shape[1] - 1, direction, again, weights.sum(axis=1))
+    losses = _losses(params, table, weights.shape[1] - 1, direction, build, weights.sum(axis=1))
     lo, hi, _ = losses.effects
     # A part of an effect is a value times a sum of consecutive weights: check the extremes of both.
     least, most = (parts[0] for parts in extreme_parts(weights.T[np.newaxis]))
@@ -327,21 +316,27 @@ def _weighted(weights: FloatArray, name: str, direction: str, table: Table) -> L
 
 
 def _losses(
-    params: Any, table: Table, max_delay: int, direction: str, recipe: Recipe, shares: FloatArray | None = None
+    params: Any,
+    table: Table,
+    max_delay: int,
+    direction: str,
+    build: Callable[..., Losses],
+    shares: FloatArray | None = None,
+    drawn: bool = False,
 ) -> Losses:
-    """Return the losses of a table in kernel form; `shares`: the fraction of an arm's effect that arrives, if not 1."""
+    """Return the losses of a table in kernel form.
+
+    build: makes them from a table and, if delays or splits are `drawn`, their seed. shares: the fraction of an arm's
+    effect that arrives, if not 1.
+    """
     horizon, n_arms = table.values.shape
     means = table.means if table.means is None or shares is None else table.means * shares
-    return Losses.made(params, (horizon, max_delay, n_arms), (direction, table.low, table.high), means, recipe)
+    again = partial(_drawn_again, build, table, drawn) if drawn or table.recipe else None
+    return Losses.made(params, (horizon, max_delay, n_arms), (direction, table.low, table.high), means, again)
 
 
-def _with_fresh_table(build: Callable[[Table], Losses], table: Table, seed: int) -> Losses:
-    # The fresh table keeps the range of this one.
-    return build(as_table(table.redraw(seed), table.low, table.high))
-
-
-def _drawn_again(build: Callable[..., Losses], table: Table, seed: int, **settings: Any) -> Losses:
-    """Redraw the delays or splits, and also the table if it has a recipe."""
-    for_table, for_spread = children(seed, 2)
-    again = partial(build, seed=for_spread, **settings)
-    return _with_fresh_table(again, table, for_table) if table.recipe else again(table)
+def _drawn_again(build: Callable[..., Losses], table: Table, drawn: bool, seed: int) -> Losses:
+    """Redraw the table, if it has a recipe, within the same range, and the delays or splits, if they are drawn."""
+    for_table, for_spread = children(seed, 2) if drawn else (seed, 0)
+    fresh = as_table(table.redraw(for_table), table.low, table.high) if table.recipe else table
+    return build(fresh, seed=for_spread) if drawn else build(fresh)

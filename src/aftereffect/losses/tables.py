@@ -111,17 +111,14 @@ def iid(horizon: int, *, means: ArrayLike, seed: int, law: str = "bernoulli", co
     mu = checks.array("means", means, shape=("K",), unit=True)
     checks.integer("len(means)", len(mu), low=2)
     checks.choice("law", law, (*LAWS, "beta"))
-    concentration = checks.real("concentration", concentration, above=0.0)
+    total, shape = checks.real("concentration", concentration, above=0.0), (horizon, len(mu))
     if law != "beta":
-        drawn = draw(np.broadcast_to(mu, (horizon, len(mu))), law, seed)
+        drawn = draw(np.broadcast_to(mu, shape), law, seed)
     elif ((mu > 0.0) & (mu < 1.0)).all():
-        shape = (horizon, len(mu))
-        drawn = np.random.default_rng(sequence(seed, TABLE)).beta(
-            concentration * mu, concentration * (1.0 - mu), size=shape
-        )
+        drawn = np.random.default_rng(sequence(seed, TABLE)).beta(total * mu, total * (1.0 - mu), size=shape)
     else:
         raise InvalidArgument(f"means must lie in (0, 1) for law 'beta', but got {checks.shown(mu.tolist())}")
-    again = recipe(iid, horizon, means=mu, law=law, concentration=concentration)
+    again = recipe(iid, horizon, means=mu, law=law, concentration=total)
     return Table(checks.owned(drawn), means=mu, recipe=None if law == "constant" else again)
 
 

@@ -181,8 +181,8 @@ class _InKernelForm(BasePlayer):
     """
 
     OWN_SAVED: tuple[str, ...] = ("streams", "numbers")
-    # The table of kernels, the functions to begin, ask and tell, and arguments of the types that `tell` takes last.
-    FORM: tuple[dict[type, Any], Any, Any, Any, tuple[float, ...]]
+    # The function to tell, and arguments of the types that it takes last.
+    TELL: tuple[Any, tuple[float, ...]]
 
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         base = isinstance(inside, KernelBandit)
@@ -190,7 +190,7 @@ class _InKernelForm(BasePlayer):
         self.inside = inside if base else self.n_arms
         self._settings, self.tuned_horizon = settings, settings.get("horizon")
         self._params = params
-        self._size = self.FORM[0][type(params)].size(params, self.n_arms)
+        self._size = kernel.PLAYERS[type(params)].size(params, self.n_arms)
         self._streams = random.streams(self.seed, 0, 1)[0]
 
     def _compiled(self, function: Any, *arguments: Any) -> Callable[..., Any]:
@@ -200,16 +200,16 @@ class _InKernelForm(BasePlayer):
     @cached_property
     def _numbers(self) -> FloatState:
         numbers = np.zeros(self._size)
-        self._compiled(self.FORM[1], numbers)(self._params, self.n_arms, numbers)
+        self._compiled(kernel.player_begin, numbers)(self._params, self.n_arms, numbers)
         return numbers
 
     @cached_property
     def _ask(self) -> Callable[..., Any]:
-        return self._compiled(self.FORM[2], self._numbers, self._streams)
+        return self._compiled(kernel.player_ask, self._numbers, self._streams)
 
     @cached_property
     def _tell(self) -> Callable[..., Any]:
-        return self._compiled(self.FORM[3], self._numbers, self._streams, *self.FORM[4])
+        return self._compiled(self.TELL[0], self._numbers, self._streams, *self.TELL[1])
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -261,7 +261,7 @@ class KernelPlayer(_InKernelForm):
     COMMON = (*BasePlayer.COMMON, "out_of_range")
     LATER_SAVED = ("arms",)
     _arms: list[int] | None = None
-    FORM = kernel.PLAYERS, kernel.player_begin, kernel.player_ask, limits.tell_total, (0, 0.0, 0)
+    TELL = limits.tell_total, (0, 0.0, 0)
 
     def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
         """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
@@ -302,7 +302,7 @@ class KernelPlayer(_InKernelForm):
     def _set_units(self, arms: list[int]) -> None:
         self._arms = arms
         self._params = self._params._replace(n_units=len(arms))
-        self._size = self.FORM[0][type(self._params)].size(self._params, self.n_arms)
+        self._size = kernel.PLAYERS[type(self._params)].size(self._params, self.n_arms)
         for name in ("_numbers", "_ask", "_tell"):
             self.__dict__.pop(name, None)
 
@@ -359,7 +359,7 @@ class LabelledKernelPlayer(_InKernelForm):
     """
 
     OWN_SAVED = (*_InKernelForm.OWN_SAVED, "outstanding")
-    FORM = kernel.LABELLED, kernel.labelled_begin, kernel.labelled_ask, kernel.labelled_tell_one, (0, 0, 0.0)
+    TELL = kernel.player_tell, (0, 0, 0.0)
 
     def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
         super().__init__(inside, params, **settings)

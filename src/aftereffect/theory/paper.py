@@ -421,29 +421,23 @@ def lower_bound(n_arms: int, max_delay: int, horizon: int) -> float:
     return s / 16.0 * (d + 1) * min(math.sqrt(K * n), 2.0 * n)
 
 
-def _checked_weights(weights: ArrayLike, learning_rate: float) -> tuple[list[float], float]:
-    """Return w and η, checked."""
-    w: list[float] = checks.array("weights", weights, shape=("K",)).tolist()
-    if len(w) < 2:
-        raise InvalidArgument(f"weights must hold at least 2 numbers, one per arm, but got {len(w)}")
-    eta = checks.real("learning_rate", learning_rate, above=0.0)
-    checks.real("max(weights) - min(weights)", max(w) - min(w))
-    return w, eta
-
-
-def _scaled(w: list[float], eta: float) -> tuple[list[float], float]:
-    """Return v = (w − min w)/η and the root u of Σ_i (v(i) − u)^{−2} = 1, so that λ = min w + η·u.
+def _scaled(weights: ArrayLike, learning_rate: float) -> tuple[float, float, list[float], float]:
+    """Return min w, η, v = (w − min w)/η and the root u of Σ_i (v(i) − u)^{−2} = 1, so that λ = min w + η·u.
 
     At u = −1 an arm with v = 0 contributes 1, so the sum is at least 1; at u = −√K each arm contributes at most
     1/K. The loop ends when no double lies between `left` and `right`.
     """
-    lowest = min(w)
+    w: list[float] = checks.array("weights", weights, shape=("K",)).tolist()
+    if len(w) < 2:
+        raise InvalidArgument(f"weights must hold at least 2 numbers, one per arm, but got {len(w)}")
+    eta, lowest = checks.real("learning_rate", learning_rate, above=0.0), min(w)
+    checks.real("max(weights) - min(weights)", max(w) - lowest)
     v = [(x - lowest) / eta for x in w]
     left, right = -math.sqrt(len(v)), -1.0
     while True:
         middle = 0.5 * (left + right)
         if not left < middle < right:
-            return v, middle
+            return lowest, eta, v, middle
         if math.fsum((x - middle) ** -2.0 for x in v) < 1.0:
             left = middle
         else:
@@ -458,9 +452,8 @@ def multiplier(weights: ArrayLike, learning_rate: float) -> float:
     >>> multiplier([1.0, 1.0, 1.0, 1.0], learning_rate=3.0)
     -5.0
     """
-    w, eta = _checked_weights(weights, learning_rate)
-    _, u = _scaled(w, eta)
-    return min(w) + eta * u
+    lowest, eta, _, u = _scaled(weights, learning_rate)
+    return lowest + eta * u
 
 
 def tsallis_distribution(weights: ArrayLike, learning_rate: float) -> FloatArray:
@@ -471,8 +464,7 @@ def tsallis_distribution(weights: ArrayLike, learning_rate: float) -> FloatArray
     >>> tsallis_distribution([7.0, 7.0, 7.0, 7.0], learning_rate=3.0).tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    w, eta = _checked_weights(weights, learning_rate)
-    v, u = _scaled(w, eta)
+    _, _, v, u = _scaled(weights, learning_rate)
     return np.array([(x - u) ** -2.0 for x in v])
 
 

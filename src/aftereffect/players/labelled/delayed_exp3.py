@@ -70,7 +70,7 @@ def tell_one(
     return 1
 
 
-kernel.register(DelayedExp3Params, kernel.LabelledKernel(size, begin, ask, tell_one))
+kernel.register(DelayedExp3Params, kernel.PlayerKernel(size, begin, ask, tell_one, labelled=True))
 
 
 class DelayedExp3(LabelledKernelPlayer):

@@ -74,7 +74,7 @@ def bold_tell_one(
     return 1
 
 
-kernel.register(BoldParams, kernel.LabelledKernel(bold_size, bold_begin, bold_ask, bold_tell_one))
+kernel.register(BoldParams, kernel.PlayerKernel(bold_size, bold_begin, bold_ask, bold_tell_one, labelled=True))
 
 
 class BOLD(LabelledKernelPlayer):
@@ -192,7 +192,7 @@ def qpmd_tell_one(
     return updates
 
 
-kernel.register(QpmdParams, kernel.LabelledKernel(qpmd_size, qpmd_begin, qpmd_ask, qpmd_tell_one))
+kernel.register(QpmdParams, kernel.PlayerKernel(qpmd_size, qpmd_begin, qpmd_ask, qpmd_tell_one, labelled=True))
 
 
 class QPMD(LabelledKernelPlayer):
@@ -261,7 +261,7 @@ def ucb1_ask(params: DelayedUCB1Params, n_arms: int, state: FloatState, rng: Wor
     return arm
 
 
-kernel.register(DelayedUCB1Params, kernel.LabelledKernel(ucb1_size, zero_begin, ucb1_ask, count_one))
+kernel.register(DelayedUCB1Params, kernel.PlayerKernel(ucb1_size, zero_begin, ucb1_ask, count_one, labelled=True))
 
 
 class DelayedUCB1(LabelledKernelPlayer):

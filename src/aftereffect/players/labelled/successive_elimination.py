@@ -69,7 +69,7 @@ def drop(params: EliminationParams, n_arms: int, state: FloatState) -> None:
             state[COUNTS + 2 * n_arms + i] = 1.0
 
 
-kernel.register(EliminationParams, kernel.LabelledKernel(size, zero_begin, ask, count_one))
+kernel.register(EliminationParams, kernel.PlayerKernel(size, zero_begin, ask, count_one, labelled=True))
 
 
 class SuccessiveElimination(LabelledKernelPlayer):

@@ -188,7 +188,7 @@ def tell_one(
     return 1
 
 
-kernel.register(ZimmertSeldinParams, kernel.LabelledKernel(size, begin, ask, tell_one))
+kernel.register(ZimmertSeldinParams, kernel.PlayerKernel(size, begin, ask, tell_one, labelled=True))
 
 
 class ZimmertSeldin2020(LabelledKernelPlayer):
