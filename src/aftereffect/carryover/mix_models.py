@@ -69,14 +69,13 @@ def meridian_curves(
         raise InvalidArgument(f"table must have the columns {', '.join(MERIDIAN)}, but {missing[0]} is not in {got}")
     if not len(frame):
         raise InvalidArgument("table must have rows, but has none")
-    kinds = frame["distribution"].to_list()
-    checks.choice("distribution", distribution, sorted(set(kinds)))
-    chosen = np.array(kinds) == distribution
-    channels = np.array(frame["channel"].to_list())[chosen]
-    times, means = (numbers(name, frame[name])[chosen] for name in ("time_units", "mean"))
-    order = np.argsort(times, kind="stable")
-    places = {name: order[channels[order] == name] for name in sorted(set(channels.tolist()))}
-    return _shares({name: (times[at], means[at]) for name, at in places.items()}, arms, rounds_per_unit)
+    checks.choice("distribution", distribution, sorted(set(frame["distribution"].to_list())))
+    frame = frame.filter(frame["distribution"] == distribution).sort("time_units")
+    curves = {}
+    for name in sorted(set(frame["channel"].to_list())):
+        part = frame.filter(frame["channel"] == name)
+        curves[name] = (numbers("time_units", part["time_units"]), numbers("mean", part["mean"]))
+    return _shares(curves, arms, rounds_per_unit)
 
 
 def pymc_curves(curve: Any, *, arms: Sequence[str] | None = None, rounds_per_unit: float = 1.0) -> AdstockCurves:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.carryover.effects_by_lag import Curves
-from aftereffect.carryover.regression import LARGEST, cluster_kind, combinations, critical, degrees, estimate
+from aftereffect.carryover.regression import LARGEST, Fit, bands_of, cluster_kind, combinations, degrees, estimate
 from aftereffect.carryover.rows import Units, beside_effects, fit_units
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
@@ -86,14 +86,13 @@ class Pilot:
         if not triangle.size or np.linalg.matrix_rank(triangle) < len(triangle):
             raise InvalidArgument(f"rounds must be more, to tell {K} arms apart at {lags} lags, but got {self.rounds}")
         # A process with innovations of variance 1 has variance 1/(1-ρ²).
-        covariance = noise**2 * (1.0 - rho**2) * np.linalg.inv(triangle.T @ triangle)[: units.effects, : units.effects]
-        halves = []
-        for combined in combinations(K, lags, control)[:2]:
-            spread = combined @ covariance @ combined.T
-            factor, _ = critical(spread, degrees(used, units.columns, cluster_kind(used.shape[1])), alpha)
-            halves.append(factor * np.sqrt(np.diag(spread)).reshape(K, lags))
+        inverse = np.asarray(np.linalg.inv(triangle.T @ triangle), dtype=np.float64)[: units.effects, : units.effects]
+        dof = degrees(used, units.columns, cluster_kind(used.shape[1]))
+        # Around effects of 0.
+        fit = Fit(np.zeros(units.effects), noise**2 * (1.0 - rho**2) * inverse, dof, alpha, K)
         shown = np.arange(K) != control
-        return ExpectedWidth(float(halves[0][shown].mean()), float(halves[1][shown, -1].mean()))
+        effect, whole = (bands_of(combined, fit)[0].upper[shown] for combined in combinations(K, lags, control)[:2])
+        return ExpectedWidth(float(effect.mean()), float(whole[:, -1].mean()))
 
     def estimate(
         self, totals: ArrayLike, *, control: int | None = None, season: float | None = None, level: float = 0.95

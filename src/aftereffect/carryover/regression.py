@@ -127,7 +127,7 @@ def estimate(
     relative = None if control is None else int(np.searchsorted(measured, int(control)))
     contrast, running, later = combinations(M, D + 1, relative)
     fit = Fit(params, covariance, dof, 1.0 - level, M)
-    effects, largest = _bands(contrast, fit)
+    effects, largest = bands_of(contrast, fit)
     p_value = _alike(effects, largest, fit)
     labels = names or tuple(map(str, range(K)))
     mean = "the mean of the arms" if M == K else f"the mean of arms {', '.join(labels[i] for i in measured)}"
@@ -136,9 +136,9 @@ def estimate(
         level=level,
         exposure=exposure,
         effects=_placed(effects, measured, K),
-        arrived=_placed(_bands(running, fit)[0], measured, K),
+        arrived=_placed(bands_of(running, fit)[0], measured, K),
         shares=_placed(_shares(running, fit), measured, K),
-        remaining=_placed(_bands(later, fit)[0], measured, K),
+        remaining=_placed(bands_of(later, fit)[0], measured, K),
         alike=Alike(p_value, "apart" if p_value < fit.alpha else "not refuted"),
         # Effects of arm 0 are the negative of what the others are relative to.
         base=clear - float((running @ params)[D]),
@@ -395,7 +395,7 @@ class Fit(NamedTuple):
     n_arms: int
 
 
-def _bands(matrix: FloatArray, fit: Fit) -> tuple[Bands, FloatArray]:
+def bands_of(matrix: FloatArray, fit: Fit) -> tuple[Bands, FloatArray]:
     """Return the bands of matrix @ params, and sorted draws of the greatest |t|."""
     spread = matrix @ fit.covariance @ matrix.T
     factor, largest = critical(spread, fit.dof, fit.alpha)

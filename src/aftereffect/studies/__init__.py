@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from aftereffect.studies.study import InvalidStudy, Study, builtin_names
 
 __all__ = ["ExecutorBroken", "FolderUnusable", "InvalidStudy", "Results", "Study", "builtin_names", "fit"]
+_HOMES = {"ExecutorBroken": "run", "FolderUnusable": "results", "Results": "results", "fit": "report.power_laws"}
 
 
 def __getattr__(name: str) -> Any:
     """Import a name on first access: the command line starts sooner, and results need polars (extra `studies`)."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    homes = {"ExecutorBroken": "run", "FolderUnusable": "results", "Results": "results"}
-    home = homes.get(name, "report.power_laws" if name == "fit" else "study")
+    home = _HOMES.get(name, "study")
     return getattr(checks.optional(f"{__name__}.{home}", f"{__name__}.{name}", "studies"), name)
