@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import typer
 from tests.service import server
-from tests.service.conftest import running_postgres
+from tests.service.postgres import running_postgres
 from tests.service.shell import ROOT, Shell
 
 from aftereffect.service.demo import NAME

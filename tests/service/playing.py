@@ -9,6 +9,7 @@ from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Command, Tell
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.settings import checked_settings
+from aftereffect.service.store.store import Store
 
 AT = "2026-03-01T08:00:00+00:00"
 ARMS = ["red", "green", "blue"]
@@ -48,6 +49,16 @@ def play(experiment: Experiment, total: float | None = 0.5) -> dict[str, Any]:
     """Play one round of an experiment with one unit."""
     asked = experiment.do(Ask(), AT).answer
     return experiment.do(Tell(asked["round"], total), AT).answer
+
+
+def play_in(store: Store, identity: str, rounds: int, total: Any = lambda number, arm: number % 4 / 4) -> list[str]:
+    """Play rounds of an experiment with one unit in a store; return the arms."""
+    arms = []
+    for _ in range(rounds):
+        asked = store.perform(identity, Ask())
+        arms.append(asked["arm"])
+        store.perform(identity, Tell(asked["round"], total(asked["round"], asked["arm"])))
+    return arms
 
 
 def to_open_block(experiment: Experiment, length: int = 2) -> int:

@@ -251,6 +251,5 @@ def test_a_plan_for_an_advised_player_forecasts_that_player() -> None:
     question = {"name": "x", "arms": ["a", "b"], "high": 10.0, "max_delay": 0, "horizon": 30}
     found = forecast(checked_settings(question), 1.0, 0.5)
     same = ae.plan(n_arms=2, rounds=30, max_delay=0, gap=1.0, noise=0.5, player="advised")
-    assert found is not None
     assert found.player == same.player.gain
     assert plan(checked_settings(question)).sentences[1].startswith("In the first 8 rounds")

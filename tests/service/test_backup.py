@@ -4,18 +4,13 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.service.playing import play_in
 
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store.backup import restore_backup
 from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
-
-
-def play(store: Store, identity: str, first: int, last: int) -> None:
-    for t in range(first, last + 1):
-        store.perform_many([(identity, Ask()), (identity, Tell(t, t % 4 / 4))])
 
 
 def everything(store: Store) -> list[object]:
@@ -26,8 +21,8 @@ def everything(store: Store) -> list[object]:
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_a_backup_restores_to_either_store_and_goes_on(store, kind, tmp_path, request):
     first, second = store.create(MAIL).id, store.create({**MAIL, "seed": 8}).id
-    play(store, first, 1, 80)
-    play(store, second, 1, 5)
+    play_in(store, first, 80)
+    play_in(store, second, 5)
     token = store.create_token("t", ["read"])
     store.backup(tmp_path / "copy.db")
     target = f"sqlite:///{tmp_path / 'new.db'}" if kind == "sqlite" else request.getfixturevalue("other_postgres_url")
@@ -36,8 +31,8 @@ def test_a_backup_restores_to_either_store_and_goes_on(store, kind, tmp_path, re
         assert everything(other) == everything(store)
         assert all(verdict.ok for verdict in other.verify())
         assert other.scopes_of(token) == {"read"}
-        play(store, first, 81, 100)
-        play(other, first, 81, 100)
+        play_in(store, first, 20)
+        play_in(other, first, 20)
         mine, theirs = (each.events(first, after=160, limit=1000)["items"] for each in (store, other))
         assert [event["body"] for event in mine] == [event["body"] for event in theirs]
         assert other.create(MAIL).id not in (first, second)
@@ -46,7 +41,7 @@ def test_a_backup_restores_to_either_store_and_goes_on(store, kind, tmp_path, re
 
 def test_a_backup_is_a_store_that_can_be_opened(store, tmp_path):
     identity = store.create(MAIL).id
-    play(store, identity, 1, 20)
+    play_in(store, identity, 20)
     store.backup(tmp_path / "copy.db")
     with Store.open(f"sqlite:///{tmp_path / 'copy.db'}") as copy:
         assert everything(copy) == everything(store)
@@ -54,14 +49,12 @@ def test_a_backup_is_a_store_that_can_be_opened(store, tmp_path):
 
 def test_a_backup_taken_under_load_is_a_moment(store, tmp_path):
     identity = store.create(MAIL).id
-    play(store, identity, 1, 50)
+    play_in(store, identity, 50)
     stop = threading.Event()
 
     def load() -> None:
-        t = 51
         while not stop.is_set():
-            play(store, identity, t, t)
-            t += 1
+            play_in(store, identity, 1)
 
     writer = threading.Thread(target=load)
     writer.start()

@@ -97,7 +97,6 @@ def test_what_is_refused_is_refused_alike(service: Service) -> None:
     refused("invalid", 422, service.create, name="x", arms=["one"], max_delay=1)
     refused("invalid", 422, service.create, **SETTINGS, colour="red")
     refused("not_open", 409, service.tell, made.id, 1, 3.0)
-    refused("invalid", 422, service.ask, made.id, "west")
     refused("not_found", 404, service.away, made.id, "fax")
     service.pause(made.id)
     refused("wrong_state", 409, service.ask, made.id)
@@ -119,6 +118,7 @@ def test_states(service: Service) -> None:
 
 def test_units_as_numbers_and_as_names(service: Service) -> None:
     made = service.create(**SETTINGS, units=2)
+    refused("invalid", 422, service.ask, made.id, "west")
     assert service.ask(made.id, 2).unit == "2"
     assert set(service.ask(made.id).arms or ()) == {"1", "2"}
     assert service.tell(made.id, 1, None, unit=1).status == "missing"
@@ -162,13 +162,11 @@ def test_bulk_is_answered_item_by_item(service: Service) -> None:
     assert [turn.unit for turn in asked[:2] if isinstance(turn, Turn)] == ["1", "s"]
     assert isinstance(asked[2], Refused)
     assert asked[2].code == "not_found"
-    told = service.bulk_tell(
-        [
-            {"experiment": one, "round": 1, "total": 3.5},
-            {"experiment": two, "round": 1, "total": None, "unit": "s"},
-            {"experiment": one, "round": 1, "total": 4.5},
-        ]
-    )
+    told = service.bulk_tell([
+        {"experiment": one, "round": 1, "total": 3.5},
+        {"experiment": two, "round": 1, "total": None, "unit": "s"},
+        {"experiment": one, "round": 1, "total": 4.5},
+    ])
     assert [(report.experiment, report.total) for report in told[:2] if isinstance(report, Report)] == [
         (one, 3.5),
         (two, None),

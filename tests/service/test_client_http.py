@@ -57,15 +57,12 @@ def test_a_problem_document_becomes_an_error_with_its_parts() -> None:
     assert caught.value.problem()["type"] == "urn:aftereffect:conflict"
 
 
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        (httpx.Response(418, text="I am a teapot"), "status_418"),
-        (httpx.Response(599, text=""), "status_599"),
-        (httpx.Response(500, json=["not", "a", "problem"]), "status_500"),
-        (refusal(422, "a_code_of_the_future"), "a_code_of_the_future"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "code"), [
+    (httpx.Response(418, text="I am a teapot"), "status_418"),
+    (httpx.Response(599, text=""), "status_599"),
+    (httpx.Response(500, json=["not", "a", "problem"]), "status_500"),
+    (refusal(422, "a_code_of_the_future"), "a_code_of_the_future"),
+])
 def test_refusals_of_unknown_kinds_are_errors_too(answer: httpx.Response, code: str) -> None:
     with pytest.raises(Refused) as caught:
         Script(answer).client().experiment("x")

@@ -101,16 +101,13 @@ def test_rounds_after_a_pause_are_not_learned_from(store):
     assert store.verify(new.id)[0].ok
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"arms": ["letter", "call"]}, "arms must include all that were played, but 'email' is missing"),
-        ({"units": 2}, "units must be those of the rounds inherited, but '2' is not in both"),
-        ({"horizon": 31}, "horizon must be more than the 31 rounds inherited, but got 31"),
-        ({"high": -5}, "low must be less than high"),
-        ({"hihg": 5}, "must have no other keys than"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"arms": ["letter", "call"]}, "arms must include all that were played, but 'email' is missing"),
+    ({"units": 2}, "units must be those of the rounds inherited, but '2' is not in both"),
+    ({"horizon": 31}, "horizon must be more than the 31 rounds inherited, but got 31"),
+    ({"high": -5}, "low must be less than high"),
+    ({"hihg": 5}, "must have no other keys than"),
+])
 def test_a_correction_that_cannot_be_leaves_everything_as_it_was(call, changes, words):
     old = played(call.store, 30, lambda number, arm: 0.5)
     before = call.snapshot()

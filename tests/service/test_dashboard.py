@@ -26,16 +26,7 @@ def every_page(call: Api) -> list[str]:
     paused = played(call, 3)
     call.store.perform(identity(paused), Pause())
     one = played(call, 40, start_date="2026-01-01")
-    return [
-        "/",
-        "/experiments/new",
-        several,
-        finished,
-        paused,
-        made(call, draft=True),
-        made(call, max_delay=0),
-        one,
-    ]
+    return ["/", "/experiments/new", several, finished, paused, made(call, draft=True), made(call, max_delay=0), one]
 
 
 def test_every_page_has_nothing_inline_and_nothing_from_elsewhere(call):

@@ -16,19 +16,16 @@ def guarded(tmp_path):
         yield client
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Sec-Fetch-Site": "same-origin"}, 303),
-        ({"Origin": BASE}, 303),
-        ({}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Origin": "http://elsewhere.example"}, 403),
-        ({"Origin": "http://127.0.0.1:8001"}, 403),
-        ({"Sec-Fetch-Site": "cross-site"}, 403),
-        ({"Sec-Fetch-Site": "same-site", "Origin": BASE}, 403),
-    ],
-)
+@pytest.mark.parametrize(("headers", "status"), [
+    ({"Sec-Fetch-Site": "same-origin"}, 303),
+    ({"Origin": BASE}, 303),
+    ({}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Origin": "http://elsewhere.example"}, 403),
+    ({"Origin": "http://127.0.0.1:8001"}, 403),
+    ({"Sec-Fetch-Site": "cross-site"}, 403),
+    ({"Sec-Fetch-Site": "same-site", "Origin": BASE}, 403),
+])
 def test_only_own_pages_send_forms(call, headers, status):
     path = made(call)
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -61,8 +58,7 @@ def test_a_login_sets_a_cookie_that_scripts_and_other_sites_cannot_use(guarded):
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert (
-        post(guarded, "/login", {"token": token}, headers={"Origin": "http://elsewhere.example"}).status_code
-        == 403
+        post(guarded, "/login", {"token": token}, headers={"Origin": "http://elsewhere.example"}).status_code == 403
     )
     left = post(guarded, "/logout", headers={"Cookie": f"aftereffect_token={token}"})
     assert 'aftereffect_token=""' in left.headers["set-cookie"]

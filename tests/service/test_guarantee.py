@@ -2,13 +2,14 @@
 
 import json
 import re
+from typing import Any
 
 import pytest
-from tests.service.playing import AT, learner, made, play, to_open_block
+from tests.service.playing import AT, learner, made, play
 
 from aftereffect.core.text import amount
 from aftereffect.service.cli.output import status
-from aftereffect.service.experiment.commands import Amend, Ask, Away, Pause, Resume, Tell
+from aftereffect.service.experiment.commands import Ask, Away, Pause, Resume, Tell
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.experiment.learned import unknown
 from aftereffect.service.messages import Guarantee
@@ -95,16 +96,21 @@ def test_effects_that_arrive_later_are_part_of_the_guarantee(direction: str, pri
         assert given(experiment).void is not covered
 
 
-def test_totals_out_of_range_make_both_void() -> None:
+@pytest.mark.parametrize(("spoil", "reason"), [
+    (lambda experiment: play(experiment, 9.0), "totals were out of range (1)"),
+    (lambda experiment: experiment.do(Away("red"), AT), "an arm has been away."),
+])
+def test_totals_out_of_range_and_arms_away_make_both_void(spoil: Any, reason: str) -> None:
     experiment = made(max_delay=0)
     for _ in range(300):
         play(experiment)
-    assert given(experiment).informative
-    play(experiment, 9.0)
+    assert (given(experiment).informative, given(experiment).certificate.informative) == (True, True)
+    spoil(experiment)
     found, shown = given(experiment), status(experiment.view(), unknown("x", "No model."))
     assert (found.void, found.informative, found.certificate.informative) == (True, False, False)
     assert f"Guarantee: {found.sentence}" in shown
-    assert found.sentence.startswith("There is no guarantee, because totals were out of range (1)")
+    assert found.sentence.startswith(f"There is no guarantee, because {reason}")
+    assert [words.startswith("Bounds are on an average") for words in found.paragraphs] == [True]
 
 
 def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
@@ -121,32 +127,6 @@ def test_reports_that_are_missing_void_or_held_back_have_their_price() -> None:
     # β = 0.4/2: a void stretch costs d + 2/β − 1 = 10 rounds on average, divided by 1 − β.
     assert found.certificate.terms["missing"] == pytest.approx(12.5)
     assert found.sentence.startswith("There is no guarantee, because totals were out of range (1)")
-
-
-def test_a_report_that_comes_before_its_block_ends_costs_nothing() -> None:
-    experiment = made(max_delay=2)
-    start = to_open_block(experiment)
-    experiment.do(Amend(start, None), AT)
-    assert experiment.view().counts["missing"] == 1
-    experiment.do(Amend(start, 0.5), AT)
-    updates = learner(experiment).player.bandit.updates
-    while learner(experiment).player.bandit.updates == updates:
-        play(experiment)
-    assert given(experiment).certificate.terms["missing"] == 0.0
-    assert experiment.view().counts["missing"] == 0
-
-
-def test_an_arm_away_makes_both_void() -> None:
-    experiment = made(max_delay=0)
-    for _ in range(300):
-        play(experiment)
-    assert given(experiment).informative
-    assert given(experiment).certificate.informative
-    experiment.do(Away("red"), AT)
-    found = given(experiment)
-    assert (found.void, found.informative, found.certificate.informative) == (True, False, False)
-    assert found.sentence == "There is no guarantee, because an arm has been away."
-    assert [words.startswith("Bounds are on an average") for words in found.paragraphs] == [True]
 
 
 def test_for_several_units_it_is_the_sum_against_one_arm() -> None:
@@ -187,10 +167,6 @@ def test_the_guarantee_in_a_sentence() -> None:
         assert re.fullmatch(rf"The guarantee says nothing before {when}\.", found.sentence)
     play(experiment, None)
     assert "It says nothing yet: it is not below 31, the largest possible loss." in experiment.view().guarantee.words
-    play(experiment, 99.0)
-    assert "There is no guarantee, because totals were out of range (1)" in experiment.view().guarantee.sentence
-    experiment.do(Away("red"), AT)
-    assert experiment.view().guarantee.sentence == "There is no guarantee, because an arm has been away."
 
 
 def test_the_sentence_over_a_horizon() -> None:

@@ -124,10 +124,11 @@ def test_a_slow_form_is_refused_and_a_strangers_is_not_even_read(tmp_path):
 @pytest.mark.parametrize(("bound", "host", "status"), [
     ("0.0.0.0", "127.0.0.1:8000", 200), ("0.0.0.0", "localhost", 200), ("0.0.0.0", "[::1]:8000", 200),
     ("10.1.2.3", "10.1.2.3:8000", 200), ("10.1.2.3", "shop.example", 200), ("10.1.2.3", "evil.example", 403),
-    ("0.0.0.0", "10.1.2.3", 403), ("0.0.0.0", "0.0.0.0", 403),
+    ("0.0.0.0", "10.1.2.3", 403), ("0.0.0.0", "0.0.0.0", 403), ("127.0.0.1", "other.example:80", 200),
+    ("127.0.0.1", "evil.example", 403),
 ])
 def test_beside_the_names_given_the_machines_own_address_is_answered(tmp_path, bound, host, status):
-    with api(tmp_path, host=bound, allowed_hosts="shop.example") as guarded:
+    with api(tmp_path, host=bound, allowed_hosts="shop.example, Other.example") as guarded:
         assert guarded("GET", "/openapi.json", headers={"host": host}).status_code == status
 
 

@@ -46,45 +46,6 @@ def closed(rows: list[dict[str, Any]], measured: bool = True) -> list[dict[str, 
     return [row for row in rows if row["block"] in ended and row["measured"] is measured]
 
 
-def test_the_learner_and_the_means_follow(store: Store) -> None:
-    """Against a panel that is played beside it and corrected from the table of rounds."""
-    units = ["north", "south"]
-    identity = store.create({**SETTINGS, "units": units}).id
-    given: dict[str, Any] = {"direction": "maximize", "high": 10.0, "out_of_range": "void", "seed": 5}
-    panel = ae.Panel(ae.default_player(3, max_delay=1, **given), n_units=2)
-    rng, kept = np.random.default_rng(1), set()
-    for t in range(1, 45):
-        store.perform(identity, Ask())
-        panel.ask()
-        totals = [round(float(rng.uniform(2.0, 8.0)), 3) for _ in units]
-        for unit, total in zip(units, totals, strict=True):
-            store.perform(identity, Tell(t, total, unit))
-        panel.tell(totals)
-        rows = rows_of(store, identity)
-        late = [row for row in closed(rows) if (row["round"], row["unit"]) not in kept]
-        if t % 4 == 0 and late:
-            row = late[len(late) // 3]
-            kept.add((row["round"], row["unit"]))
-            same = [each for each in rows if each["block"] == row["block"] and each["measured"]]
-            own = [each["total"] for each in same if each["unit"] == row["unit"]]
-            answer = store.perform(identity, Amend(row["round"], 1.5, row["unit"]))
-            assert answer["learned"] is True
-            assert (AT_ONCE if rows[-1]["update"] else LEARNED) in answer["correction"]
-            panel.correct(
-                **{"unit": units.index(row["unit"]), "arm": SETTINGS["arms"].index(row["arm"]), "units": 2},
-                **{"probability": row["probability"], "measured": len(own)},
-                **{"was": sum(own), "now": sum(own) - row["total"] + 1.5},
-            )
-            view = store.experiment(identity)
-            assert list(view.probabilities.values()) == pytest.approx(panel.probabilities.tolist(), rel=1e-12)
-            terms = view.guarantee.certificate.terms
-            assert terms["corrections"] == pytest.approx(panel.certificate().terms["corrections"], rel=1e-9)
-            assert view.guarantee.certificate.any_time is None
-            assert "corrected after they had been learned from" in view.guarantee.words
-    assert len(kept) > 5
-    assert store.verify(identity)[0].ok
-
-
 def test_corrections_survive_and_replay(sqlite_url: str) -> None:
     with Store.open(sqlite_url) as store:
         identity = store.create(SETTINGS).id
@@ -129,17 +90,6 @@ def test_what_was_not_learned_from_is_recorded_only(store: Store) -> None:
     assert view.counts["missing"] == 0
     terms = [each.guarantee.certificate.terms for each in (before, view)]
     assert terms[0]["missing"] == terms[1]["missing"]
-    assert store.verify(identity)[0].ok
-
-
-def test_a_substitute_s_total_is_recorded_only(store: Store) -> None:
-    identity = store.create({**SETTINGS, "max_delay": 0}).id
-    for arm in ("a", "b"):
-        store.perform(identity, Away(arm))
-    played(store, identity, 12, ["1"])
-    row = next(row for row in closed(rows_of(store, identity)) if row["substituted"])
-    answer = store.perform(identity, Amend(row["round"], 1.0))
-    assert (answer["learned"], "the arm that was away" in answer["correction"]) == (False, True)
     assert store.verify(identity)[0].ok
 
 

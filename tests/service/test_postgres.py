@@ -2,13 +2,12 @@
 
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
-import psutil
 import psycopg
 import pytest
 from sqlalchemy import event
+from tests.service.postgres import kill
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
@@ -154,25 +153,12 @@ def test_a_server_that_is_not_there_is_a_refusal_without_the_password(tmp_path):
     assert "hunter2" not in refused.value.detail
 
 
-def kill(pid: int) -> None:
-    """Kill a server with all its children, as when the machine goes."""
-    postmaster = psutil.Process(pid)
-    # Stopped first: it has no more children then, and does not see these die, from which it would recover by itself.
-    postmaster.suspend()
-    while postmaster.status() != psutil.STATUS_STOPPED:
-        time.sleep(0.005)
-    family = [postmaster, *postmaster.children(recursive=True)]
-    for process in reversed(family):
-        process.kill()
-    psutil.wait_procs(family, timeout=60)
-
-
 def test_a_server_killed_and_started_again_goes_on(own_postgres_server):
     server = own_postgres_server
     with Store.open(server.get_uri()) as store:
         identity = store.create(MAIL).id
         store.perform_many([(identity, Ask()), (identity, Tell(1, 0.5))])
-        kill(server.get_pid())
+        kill(server)
         with pytest.raises(Refused) as refused:
             store.perform(identity, Ask())
         assert refused.value.code == "busy"
@@ -180,9 +166,6 @@ def test_a_server_killed_and_started_again_goes_on(own_postgres_server):
             store.experiment(identity)
         with pytest.raises(Refused, match="try again"):
             store.check_health()
-        # What is left of the killed server may look alive, as nobody has reaped it yet.
-        for name in ("postmaster.pid", ".s.PGSQL.5432.lock"):
-            (server.pgdata / name).unlink(missing_ok=True)
         server.start()
         store.check_health()
         asked = store.perform(identity, Ask())

@@ -191,13 +191,13 @@ def test_an_address_that_is_not_allowed_is_never_called(sqlite_url, receiver):
         assert store.reminders(one)[0].outcome == "failed: the operator does not allow this webhook"
 
 
-def test_a_receiver_that_is_gone_is_a_failure_like_any_other(sqlite_url):
+@pytest.mark.parametrize("gone", ["http://127.0.0.1:9/x", f"http://{'a' * 70}.example"])
+def test_a_receiver_that_is_gone_is_a_failure_like_any_other(sqlite_url, gone):
     with Store.open(sqlite_url) as store:
         one = made(store, start_date=None)
         at(store, "2026-03-04T06:00")
-        config = Config(webhooks="sales=http://127.0.0.1:9/x", webhook_secret=SECRET)
-        assert Reminders(store, config).look() == 1
-        assert store.reminders(one)[0].outcome == "failed: ConnectError"
+        assert Reminders(store, Config(webhooks={"sales": gone}, webhook_secret=SECRET)).look() == 1
+        assert store.reminders(one)[0].outcome.startswith("failed: ")
 
 
 def test_a_receiver_that_never_answers_delays_neither_others_nor_the_end(sqlite_url, receiver, monkeypatch):
@@ -237,15 +237,6 @@ def test_an_answer_without_end_is_not_read(sqlite_url):
         assert not thread.is_alive()
 
 
-def test_a_host_name_that_is_too_long_is_a_failure_like_any_other(sqlite_url):
-    with Store.open(sqlite_url) as store:
-        one = made(store)
-        at(store, "2026-03-03T12:00")
-        config = Config(webhooks={"sales": f"http://{'a' * 70}.example"}, webhook_secret=SECRET)
-        assert Reminders(store, config).look() == 1
-        assert store.reminders(one)[0].outcome.startswith("failed: ")
-
-
 def test_a_round_at_the_end_of_the_calendar_is_never_due(sqlite_url, receiver):
     with Store.open(sqlite_url) as store:
         for date in ("9999-12-31", "9999-12-30"):
@@ -280,15 +271,12 @@ def test_the_thread_looks_by_itself_and_stops(sqlite_url, receiver):
         assert len(receiver.got) == 1
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"webhooks": "sales=ftp://x", "webhook_secret": SECRET}, "must be names with addresses"),
-        ({"webhooks": "https://x", "webhook_secret": SECRET}, "must be names with addresses"),
-        ({"webhooks": "sales=https://x"}, "webhook_secret must have 16 or more characters"),
-        ({"webhook_secret": "whsec_not-base64!"}, "webhook_secret must be base64 after whsec_"),
-    ],
-)
+@pytest.mark.parametrize(("given", "words"), [
+    ({"webhooks": "sales=ftp://x", "webhook_secret": SECRET}, "must be names with addresses"),
+    ({"webhooks": "https://x", "webhook_secret": SECRET}, "must be names with addresses"),
+    ({"webhooks": "sales=https://x"}, "webhook_secret must have 16 or more characters"),
+    ({"webhook_secret": "whsec_not-base64!"}, "webhook_secret must be base64 after whsec_"),
+])
 def test_the_configuration_of_webhooks_is_checked(given, words):
     with pytest.raises(ValidationError, match=words):
         Config(**given)

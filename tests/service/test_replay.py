@@ -59,19 +59,16 @@ def played_log() -> list[dict[str, Any]]:
     return json.loads(json.dumps(events))
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda e: e["body"].update(arms=[0, 0] if e["body"]["arms"] != [0, 0] else [1, 1]), "arms is"),
-        (lambda e: e["body"].update(block=9), "block is 9 where it should be"),
-        (lambda e: e.update(round=99), "round is 99 where it should be"),
-        (lambda e: e.update(kind="away"), "KeyError('arm')"),
-        (lambda e: e.update(kind="dance"), "kind must be one of"),
-        (lambda e: e["body"].update(more=1), "more is 1 where it should be None"),
-        (lambda e: e.pop("body"), "KeyError('body')"),
-        (lambda e: e.update(unit="9"), "unit must be one of"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda e: e["body"].update(arms=[0, 0] if e["body"]["arms"] != [0, 0] else [1, 1]), "arms is"),
+    (lambda e: e["body"].update(block=9), "block is 9 where it should be"),
+    (lambda e: e.update(round=99), "round is 99 where it should be"),
+    (lambda e: e.update(kind="away"), "KeyError('arm')"),
+    (lambda e: e.update(kind="dance"), "kind must be one of"),
+    (lambda e: e["body"].update(more=1), "more is 1 where it should be None"),
+    (lambda e: e.pop("body"), "KeyError('body')"),
+    (lambda e: e.update(unit="9"), "unit must be one of"),
+])
 def test_an_altered_log_is_corrupt(change: Any, words: str) -> None:
     events = played_log()
     change(events[30])
@@ -128,7 +125,6 @@ def test_a_state_of_the_widest_range_survives_its_json(changes: dict[str, Any]) 
 
 def test_many_arms_have_their_probabilities_in_the_log_as_a_hash() -> None:
     event = made(arms=[str(i) for i in range(17)]).do(Ask(), AT).event
-    assert event is not None
     assert len(event["body"]["probabilities"]) == 64
 
 

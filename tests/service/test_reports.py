@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import httpx
 import pytest
+from tests.refusals import refuses
 from tests.service.calling import api, problem
 from tests.service.pages import Page, get, identity, made, post
 from tests.service.server import command, server
@@ -26,15 +27,12 @@ def call(tmp_path):
         yield opened
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("8421", 8421.0), ("-12.5", -12.5), (" .5 ", 0.5), ("1e3", 1000.0), ("+7", 7.0), ("0,125", 0.125),
-        ("12,5", 12.5), ("-0,5", -0.5), ("8421,500", 8421.5), ("8,421.50", 8421.5), ("8.421,50", 8421.5),
-        ("1,234,567", 1234567.0), ("1.234.567", 1234567.0), ("8 421", 8421.0), ("8\u00a0421,5", 8421.5),
-        ("8\u202f421.5", 8421.5), ("8'421.5", 8421.5), ("8.421", 8.421), ("1,234,567.8", 1234567.8),
-    ],
-)
+@pytest.mark.parametrize(("text", "value"), [
+    ("8421", 8421.0), ("-12.5", -12.5), (" .5 ", 0.5), ("1e3", 1000.0), ("+7", 7.0), ("0,125", 0.125),
+    ("12,5", 12.5), ("-0,5", -0.5), ("8421,500", 8421.5), ("8,421.50", 8421.5), ("8.421,50", 8421.5),
+    ("1,234,567", 1234567.0), ("1.234.567", 1234567.0), ("8 421", 8421.0), ("8\u00a0421,5", 8421.5),
+    ("8\u202f421.5", 8421.5), ("8'421.5", 8421.5), ("8.421", 8.421), ("1,234,567.8", 1234567.8),
+])
 def test_numbers_are_read_as_people_write_them(text, value):
     assert number("total", text) == value
 
@@ -83,39 +81,29 @@ def test_files_in_all_their_forms():
     assert items("total\n12,5\n13") == [(12.5, *[None] * 4), (13.0, *[None] * 4)]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "1 to 1,000 totals, but has 0"),
-        ("total\n\n", "1 to 1,000 totals, but has 0"),
-        ("\n".join(["1"] * (MOST_ITEMS + 1)), "1 to 1,000 totals, but has 1,001"),
-        ("1" * (MOST_TEXT + 1), "at most 1,048,576 characters"),
-        ("total\n1\nmany\n2", "report 2: total must be a number like 8421 or 0.5, but got 'many'"),
-        ("date;total\n2026-03-02;\n2026-03-03;4", "report 1: total must be a number or the word missing, but it is"),
-        ("total\n1.5\n2,5", "must use one decimal separator"),
-        ("total\n8,421", "can mean 8421 or 8.421"),
-        ("round;total\n1;8.421", "can mean 8421 or 8.421"),
-        ("date,total\n2026-03-02,31,5", "line 1 of the totals must have 2 cells, but has 3"),
-        ("3,31\n4,28", "the first line must name the columns"),
-        ("date,total\n02.03.2026,5", "date must be a date like 2026-01-31"),
-        ("round,total\nfirst,5", "report 1: round must be a whole number, but got 'first'"),
-        ("total,total\n1,2", "each column once"),
-        ("Datum,Region,total\n2026-03-02,Nord,5", "got 'Datum': it looks like a date: name it date, or remove it"),
-        ("date,Region,total\n2026-03-02,Nord,5", "got 'Region': it may be a unit or an arm: name it unit or arm, or"),
-        ("Woche;total\n1;5\n2;6", "got 'Woche': it may be the round: name it round, or remove it"),
-        ("date;Umsatz\n2026-03-02;5,5", "got 'Umsatz': it may be the total: name it total, or remove it"),
-        ("date;\n2026-03-02;5,5", "got '': it may be the total"),
-        ("date,arm\n2026-03-02,a", "the file must have a column total, but has date, arm"),
-        ("total\n5\n6", "a file must have the round or date of every total, or first must be given"),
-        ("round,total\n1,5\n,6", "but 1 of 2 have neither: the same file again would report further rounds"),
-        ("round,total\n1,5\n1,6", "report 2: a round and unit must be reported once in a file, but report 1 has them"),
-        ("date,unit,total\n2026-03-02,n,5\n2026-03-02,n,5", "report 2: a round and unit must be reported once"),
-    ],
-)
-def test_a_file_that_cannot_be_understood_is_refused(text, words):
-    with pytest.raises(Refused) as caught:
-        reports(Reports(csv=text))
-    assert words in caught.value.detail
+test_a_file_that_cannot_be_understood_is_refused = refuses([
+    ("", "1 to 1,000 totals, but has 0"),
+    ("\n".join(["1"] * (MOST_ITEMS + 1)), "1 to 1,000 totals, but has 1,001"),
+    ("1" * (MOST_TEXT + 1), "at most 1,048,576 characters"),
+    ("total\n1\nmany\n2", "report 2: total must be a number like 8421 or 0.5, but got 'many'"),
+    ("date;total\n2026-03-02;\n2026-03-03;4", "report 1: total must be a number or the word missing, but it is"),
+    ("total\n1.5\n2,5", "must use one decimal separator"),
+    ("total\n8,421", "can mean 8421 or 8.421"),
+    ("date,total\n2026-03-02,31,5", "line 1 of the totals must have 2 cells, but has 3"),
+    ("3,31\n4,28", "the first line must name the columns"),
+    ("date,total\n02.03.2026,5", "date must be a date like 2026-01-31"),
+    ("²,5\n³,5", "total must be a number"),
+    (f"{'9' * 5000},5\n{'9' * 5000},6", "total must be a number"),
+    ("round,total\nfirst,5", "report 1: round must be a whole number, but got 'first'"),
+    ("Datum,Region,total\n2026-03-02,Nord,5", "got 'Datum': it looks like a date: name it date, or remove it"),
+    ("date,Region,total\n2026-03-02,Nord,5", "got 'Region': it may be a unit or an arm: name it unit or arm, or"),
+    ("Woche;total\n1;5\n2;6", "got 'Woche': it may be the round: name it round, or remove it"),
+    ("date;Umsatz\n2026-03-02;5,5", "got 'Umsatz': it may be the total: name it total, or remove it"),
+    ("date,arm\n2026-03-02,a", "the file must have a column total, but has date, arm"),
+    ("total\n5\n6", "a file must have the round or date of every total, or first must be given"),
+    ("round,total\n1,5\n,6", "but 1 of 2 have neither: the same file again would report further rounds"),
+    ("round,total\n1,5\n1,6", "report 2: a round and unit must be reported once in a file, but report 1 has them"),
+], lambda text: reports(Reports(csv=text)), error=Refused, plain=True)
 
 
 def test_items_and_csv_exclude_each_other():
@@ -330,31 +318,12 @@ def test_an_empty_form_names_every_missing_field_by_its_label(call):
     assert detail == "arms, name must be given, but they are missing"
 
 
-@pytest.mark.parametrize("begun", ["²,5\n³,5", f"{'9' * 5000},5\n{'9' * 5000},6"])
-def test_digits_that_are_no_round_are_refused(begun):
-    with pytest.raises(Refused, match="total must be a number"):
-        reports(Reports(csv=begun))
-
-
 def test_reports_that_name_no_rounds_are_numbered_for_each_unit():
     given = Reports(items=[ReportItem(total=1.0, unit=unit) for unit in ("n", "s", "n")], first=7)
     assert [item.round for item in reports(given).items] == [7, 7, 8]
     assert [item.round for item in reports(Reports(csv="5\n6", first=3)).items] == [3, 4]
     dated = "date,total\n2026-03-01,5"
     assert reports(Reports(csv=dated, first=7)) == reports(Reports(csv=dated))
-
-
-@pytest.mark.parametrize("named", [{"csv": "date,total\n{day},5\n"}, {"csv": "5\n", "first": 1}])
-def test_the_same_upload_twice_changes_nothing(call, named):
-    made = call("POST", "/v1/experiments", json={"name": "x", "arms": ["a", "b"], "high": 9, "max_delay": 2}).json()
-    path = f"/v1/experiments/{made['id']}"
-    day = call("POST", f"{path}/ask").json()["date"]
-    given = {**named, "csv": named["csv"].format(day=day)}
-    first = told(call, path, **given).json()
-    before = call("GET", f"{path}/events?limit=1000").json()
-    again = told(call, path, **given).json()
-    assert [one["repeated"] for done in (first, again) for one in done["items"]] == [False, True]
-    assert call("GET", f"{path}/events?limit=1000").json() == before
 
 
 def test_an_export_can_be_sent_back(sqlite_url):

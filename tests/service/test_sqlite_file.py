@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.service.playing import play_in
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Tell
@@ -22,6 +23,10 @@ MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, 
 
 def removed(path: Path) -> None:
     path.unlink()
+
+
+def emptied(path: Path, _copy: Path | None = None) -> None:
+    path.write_bytes(b"")
 
 
 def replaced(path: Path) -> None:
@@ -53,19 +58,22 @@ def test_what_goes_into_a_file_without_a_name_is_not_acknowledged(tmp_path, endi
             assert not Path(f"{file}{ending}").exists()
 
 
-def test_a_file_that_vanishes_during_the_commit_is_noticed_before_the_answer(tmp_path, monkeypatch):
-    file = tmp_path / "store.db"
-    with Store.open(f"sqlite:///{file}") as store:
+@pytest.mark.parametrize(("change", "words"), [(removed, "removed or replaced"), (emptied, "was written over")])
+def test_a_log_that_changes_during_the_commit_is_noticed_before_the_answer(tmp_path, monkeypatch, change, words):
+    log = tmp_path / "store.db-wal"
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
         identity = store.create(MAIL).id
         check = store._database.file.check
 
         def late(*outcome, log_written=False):
+            if change is emptied and log_written:
+                emptied(log)
             check(*outcome, log_written=log_written)
-            if not outcome and not log_written:
-                Path(f"{file}-wal").unlink()
+            if change is removed and not outcome and not log_written:
+                removed(log)
 
         monkeypatch.setattr(store._database.file, "check", late)
-        with pytest.raises(Refused, match="it is not known whether this was kept"):
+        with pytest.raises(Refused, match=rf"{words} .*: it is not known whether this was kept"):
             store.perform(identity, Ask())
 
 
@@ -88,10 +96,6 @@ def checkpoint(store: Store) -> None:
     assert moved.wait(60)
 
 
-def emptied(path: Path, _copy: Path) -> None:
-    path.write_bytes(b"")
-
-
 def copied_over(path: Path, copy: Path) -> None:
     shutil.copyfile(copy, path)
 
@@ -106,15 +110,9 @@ def scratched(path: Path, _copy: Path) -> None:
         file.write(b"?" * 4096)
 
 
-def played(store: Store, identity: str, start: int, stop: int) -> None:
-    for t in range(start, stop):
-        store.perform(identity, Ask())
-        store.perform(identity, Tell(t, 0.5))
-
-
 def refuses(store: Store, identity: str) -> None:
     """See that nothing is acknowledged, not even what was once."""
-    for command in (Ask(), Tell(1, 0.5), Ask()):
+    for command in (Ask(), Tell(1, 0.25), Ask()):
         with pytest.raises(Refused, match=r"was written over .* while it was open: nothing was kept"):
             store.perform(identity, command)
     with pytest.raises(Refused, match="was written over"):
@@ -127,7 +125,7 @@ def test_a_store_that_is_written_over_in_its_place_acknowledges_nothing_more(tmp
     with Store.open(f"sqlite:///{file}") as store:
         identity = store.create(MAIL).id
         store.backup(backup)
-        played(store, identity, 1, 200)
+        play_in(store, identity, 199)
         checkpoint(store)
         change(file, backup)
         refuses(store, identity)
@@ -138,10 +136,10 @@ def test_a_copy_that_is_one_round_old_is_noticed(tmp_path):
     file, copy = tmp_path / "store.db", tmp_path / "copy.db"
     with Store.open(f"sqlite:///{file}") as store:
         identity = store.create(MAIL).id
-        played(store, identity, 1, 40)
+        play_in(store, identity, 39)
         checkpoint(store)
         shutil.copyfile(file, copy)
-        played(store, identity, 40, 41)
+        play_in(store, identity, 1)
         checkpoint(store)
         assert file.read_bytes() != copy.read_bytes()
         assert (file.stat().st_size, file.read_bytes()[:100]) == (copy.stat().st_size, copy.read_bytes()[:100])
@@ -157,10 +155,10 @@ def test_a_log_that_is_written_over_is_noticed_and_not_moved_into_the_file(tmp_p
     file, log, copy = tmp_path / "store.db", tmp_path / "store.db-wal", tmp_path / "copy"
     with Store.open(f"sqlite:///{file}") as store:
         identity = store.create(MAIL).id
-        played(store, identity, 1, 10)
+        play_in(store, identity, 9)
         shutil.copyfile(log, copy)
         checkpoint(store)
-        played(store, identity, 10, 30)
+        play_in(store, identity, 20)
         before = file.read_bytes()
         change(log, copy)
         after = log.read_bytes()
@@ -170,22 +168,6 @@ def test_a_log_that_is_written_over_is_noticed_and_not_moved_into_the_file(tmp_p
     with Store.open(f"sqlite:///{file}") as store:
         assert store.verify(identity)[0].ok
         assert 9 <= store.experiment(identity).round < 30
-
-
-def test_a_log_that_is_cut_during_the_commit_is_noticed_before_the_answer(tmp_path, monkeypatch):
-    file = tmp_path / "store.db"
-    with Store.open(f"sqlite:///{file}") as store:
-        identity = store.create(MAIL).id
-        check = store._database.file.check
-
-        def late(*outcome, log_written=False):
-            if log_written:
-                emptied(Path(f"{file}-wal"), file)
-            check(*outcome, log_written=log_written)
-
-        monkeypatch.setattr(store._database.file, "check", late)
-        with pytest.raises(Refused, match=r"was written over .*: it is not known whether this was kept"):
-            store.perform(identity, Ask())
 
 
 def test_what_only_looks_like_writing_over_is_none(tmp_path, monkeypatch):
@@ -224,13 +206,13 @@ def test_a_log_that_another_program_moves_into_the_file_is_noticed_and_nothing_i
     file = tmp_path / "store.db"
     with Store.open(f"sqlite:///{file}") as store:
         identity = store.create(MAIL).id
-        played(store, identity, 1, 21)
+        play_in(store, identity, 20)
         moved_outside(file, mode)
         refuses(store, identity)
     with Store.open(f"sqlite:///{file}") as store:
         verdict = store.verify(identity)[0]
         assert (verdict.ok, verdict.rounds) == (True, 20)
-        played(store, identity, 21, 25)
+        play_in(store, identity, 4)
 
 
 def test_a_link_that_comes_to_point_elsewhere_is_not_followed(tmp_path):
@@ -330,7 +312,6 @@ def test_a_killed_holder_leaves_no_lock(tmp_path):
     with holding(database, "http://here") as other:
         other.stdout.readline()
         found = holder(database)
-        assert found is not None
         assert found["address"] == "http://here"
         other.kill()
     assert holder(database) is None

@@ -4,12 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from tests.refusals import refuses
 from tests.service.calling import Api, problem
+from tests.service.playing import play_in
 from tests.service.server import command
 
 import aftereffect as ae
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.commands import Ask, Tell
+from aftereffect.service.experiment.commands import Ask
 from aftereffect.service.local import Local
 from aftereffect.service.settings import WARM_UPDATES, checked_settings
 from aftereffect.service.store.store import Store
@@ -20,17 +22,14 @@ SETTINGS = {"name": "Ads", "arms": ["a", "b", "c"], "high": 10.0, "max_delay": 0
 TOTALS = {"a": 2.0, "b": 5.0, "c": 8.0, "d": 6.0}
 
 
+def worth(number: int, arm: str) -> float:
+    return TOTALS[arm]
+
+
 @pytest.fixture
 def store(sqlite_url: str):
     with Store.open(sqlite_url) as opened:
         yield opened
-
-
-def played(store: Store, identity: str, rounds: int = 40) -> dict[str, Any]:
-    for _ in range(rounds):
-        asked = store.perform(identity, Ask())
-        store.perform(identity, Tell(asked["round"], TOTALS[asked["arm"]]))
-    return store.experiment(identity)
 
 
 def test_a_prior_of_the_settings_is_that_of_the_player(store: Store) -> None:
@@ -45,42 +44,36 @@ def test_a_prior_of_the_settings_is_that_of_the_player(store: Store) -> None:
     assert price == pytest.approx(10.0 * twin.prior_price)
     assert "It begins with what was known, worth 4 updates." in warm.guarantee.sentence
     assert f"at most {price:.1f}" in warm.guarantee.words
-    view = played(store, warm.id, 3)
+    play_in(store, warm.id, 3, worth)
+    view = store.experiment(warm.id)
     assert view.guarantee.certificate.terms["prior"] == pytest.approx(price)
     assert not view.guarantee.void
     assert all(each.ok for each in store.verify())
 
 
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"prior": {"means": {"a": 1, "b": 2}, "updates": 1}}, "prior must have a mean for each of"),
-        ({"prior": {"means": {"a": 1, "b": 2, "c": 11}, "updates": 1}}, "prior must be at most 10"),
-        ({"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": -1}}, "prior.updates must be at least 0"),
-        ({"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 10_000}}, "prior.updates must be at most 1000"),
-        ({"prior": {"means": {"a": 1, "b": 2, "c": 3}}}, "prior.updates must be given"),
-        (
-            {"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 1, "experiment": "\x1b[31m"}},
-            "prior.experiment must not be blank or contain control characters",
-        ),
-        (
-            {"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 1}, "player": "paper", "horizon": 100},
-            "prior must be omitted with player 'paper'",
-        ),
-        ({"warm_start": {"experiment": "x"}, "player": "paper", "horizon": 100}, "warm_start must be omitted with"),
-        ({"warm_start": {"experiment": 7}}, "warm_start.experiment must be"),
-    ],
-)
-def test_what_is_no_beginning_is_refused(changes: dict[str, Any], rule: str) -> None:
-    with pytest.raises(Refused, match=rule):
-        checked_settings({**SETTINGS, **changes})
+test_what_is_no_beginning_is_refused = refuses([
+    ({"prior": {"means": {"a": 1, "b": 2}, "updates": 1}}, "prior must have a mean for each of"),
+    ({"prior": {"means": {"a": 1, "b": 2, "c": 11}, "updates": 1}}, "prior must be at most 10"),
+    ({"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": -1}}, "prior.updates must be at least 0"),
+    ({"prior": {"means": {"a": 1, "b": 2, "c": 3}}}, "prior.updates must be given"),
+    (
+        {"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 1, "experiment": "\x1b[31m"}},
+        "prior.experiment must not be blank or contain control characters",
+    ),
+    (
+        {"prior": {"means": {"a": 1, "b": 2, "c": 3}, "updates": 1}, "player": "paper", "horizon": 100},
+        "prior must be omitted with player 'paper'",
+    ),
+    ({"warm_start": {"experiment": "x"}, "player": "paper", "horizon": 100}, "warm_start must be omitted with"),
+    ({"warm_start": {"experiment": 7}}, "warm_start.experiment must be"),
+], lambda changes: checked_settings({**SETTINGS, **changes}), error=Refused)
 
 
 def test_another_experiment_s_measurements_are_the_beginning(store: Store) -> None:
     old = store.create(SETTINGS).id
     with pytest.raises(Refused, match="warm_start must be an experiment that has played one of the arms"):
         store.create({**SETTINGS, "warm_start": {"experiment": old}})
-    played(store, old)
+    play_in(store, old, 40, worth)
     known = {each.arm: each.effect[0] for each in store.learned(old).arms}
     made = store.create({**SETTINGS, "arms": ["c", "a", "d"], "warm_start": {"experiment": old}})
     # Matched by name; an arm that nobody has played gets the best mean, so that it is tried.
@@ -97,13 +90,13 @@ def test_another_experiment_s_measurements_are_the_beginning(store: Store) -> No
     assert narrow.prior.means == pytest.approx({arm: min(max(3.0 + known[arm], 0.0), 6.0) for arm in "abc"}, rel=1e-9)
     with pytest.raises(Refused, match="there is no experiment 'nobody'"):
         store.create({**SETTINGS, "warm_start": {"experiment": "nobody"}})
-    played(store, made.id, 10)
+    play_in(store, made.id, 10, worth)
     assert all(each.ok for each in store.verify())
 
 
 def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> None:
     old = store.create({**SETTINGS, "horizon": 100, "start_date": "2026-01-01"}).id
-    played(store, old)
+    play_in(store, old, 40, worth)
     store.remind(old, "sales", 0.5)
     store.perform(old, Ask())
     known = {each.arm: 5.0 + each.effect[0] for each in store.learned(old).arms}
@@ -116,26 +109,23 @@ def test_an_experiment_goes_on_with_other_arms_in_one_write(store: Store) -> Non
     assert made.seed != ended.seed
     assert not made.guarantee.void
     assert [each.webhook for each in store.reminders(made.id)] == ["sales"]
-    played(store, made.id)
+    play_in(store, made.id, 40, worth)
     again = store.continue_with(made.id, retire=["d"], changes={"name": "Last", "high": 20})
     assert (again.name, again.arms, again.high) == ("Last", ["b", "c"], 20.0)
     assert all(each.ok for each in store.verify())
 
 
-@pytest.mark.parametrize(
-    ("given", "rule"),
-    [
-        ({"retire": ["z"]}, "retire must be arms of the experiment, but got 'z'"),
-        ({"add": ["a"]}, "add must be new arms, but got 'a'"),
-        ({"retire": ["a", "b"]}, "arms must"),
-        ({"add": ["d"], "changes": {"player": "paper"}}, "horizon must be given"),
-        ({"changes": {"high": 20}}, "add or retire must name an arm, or max_delay, carry_over or player be given, but"),
-        ({"add": ["d"], "changes": {"warm_start": None}}, "warm_start must be omitted, because it is this experiment"),
-    ],
-)
+@pytest.mark.parametrize(("given", "rule"), [
+    ({"retire": ["z"]}, "retire must be arms of the experiment, but got 'z'"),
+    ({"add": ["a"]}, "add must be new arms, but got 'a'"),
+    ({"retire": ["a", "b"]}, "arms must"),
+    ({"add": ["d"], "changes": {"player": "paper"}}, "horizon must be given"),
+    ({"changes": {"high": 20}}, "add or retire must name an arm, or max_delay, carry_over or player be given, but"),
+    ({"add": ["d"], "changes": {"warm_start": None}}, "warm_start must be omitted, because it is this experiment"),
+])
 def test_a_continuation_that_cannot_be_is_refused_whole(store: Store, given: dict[str, Any], rule: str) -> None:
     old = store.create(SETTINGS).id
-    played(store, old, 12)
+    play_in(store, old, 12, worth)
     with pytest.raises(Refused, match=rule):
         store.continue_with(old, **given)
     with pytest.raises(Refused, match="warm_start must be omitted, because the rounds are inherited"):
@@ -152,7 +142,7 @@ def test_a_continuation_that_cannot_be_is_refused_whole(store: Store, given: dic
 
 def test_rest(call: Api) -> None:
     old = call("POST", "/v1/experiments", json=SETTINGS).json()["id"]
-    played(call.store, old)
+    play_in(call.store, old, 40, worth)
     warm = call("POST", "/v1/experiments", json={**SETTINGS, "warm_start": {"experiment": old}}).json()
     assert warm["prior"]["experiment"] == old
     answer = call("POST", f"/v1/experiments/{old}/continue", json={"add": ["d"], "retire": ["a"], "name": "On"})
@@ -168,7 +158,7 @@ def test_command_line_and_local(tmp_path: Any) -> None:
     file = str(tmp_path / "ads.db")
     with Local.open(f"sqlite:///{file}") as local:
         old = local.create(**SETTINGS).id
-        played(local.store, old)
+        play_in(local.store, old, 40, worth)
         assert local.create(**{**SETTINGS, "name": "Warm"}, warm_start={"experiment": old}).prior.experiment == old
     words = ["init", "New", "--arm", "c", "--arm", "d", "--high", "10", "--max-delay", "0", "--store", file]
     done = command(*words, "--warm-start", "Ads", "--format", "json")

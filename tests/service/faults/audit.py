@@ -85,9 +85,7 @@ def rows_against(ledger: Ledger, experiment: str, rows: Rows) -> list[str]:
         if row["status"] == "open":
             found.append(f"lost: {key} was told {total!r}, and is open")
         elif row["total"] not in {total, ledger.amending.get(key, total)}:
-            found.append(
-                f"changed: {key} was told {total!r}, and is stored as {row['total']!r}, {row['status']}"
-            )
+            found.append(f"changed: {key} was told {total!r}, and is stored as {row['total']!r}, {row['status']}")
     for key, row in stored.items():
         found += _row_against(ledger, key, row)
     return found
@@ -133,9 +131,7 @@ def events_against(events: Rows, rows: Rows) -> list[str]:
     for what, counts in (("asked", opened), ("told", told)):
         found += [f"doubled: {key} was {what} {count} times" for key, count in counts.items() if count != 1]
     if set(opened) != {row["round"] for row in rows}:
-        found.append(
-            f"gap: {len(opened)} rounds were opened by events, {len({r['round'] for r in rows})} have rows"
-        )
+        found.append(f"gap: {len(opened)} rounds were opened by events, {len({r['round'] for r in rows})} have rows")
     if set(told) != {(row["round"], str(row["unit"])) for row in rows if row["status"] != "open"}:
         found.append(f"gap: {len(told)} totals were told by events, and other rows are closed")
     return found

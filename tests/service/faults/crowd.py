@@ -185,9 +185,7 @@ class Client:
     async def ask(self, experiment: str, unit: str | None = None) -> Key | None:
         """Ask for the open round; None if the answer is no round."""
         closed = self.ledger.closed(experiment)
-        answer = await self._answer(
-            "POST", f"/v1/experiments/{experiment}/ask", {"unit": unit} if unit else None
-        )
+        answer = await self._answer("POST", f"/v1/experiments/{experiment}/ask", {"unit": unit} if unit else None)
         return self._asked(experiment, answer.status, answer.body, closed)
 
     def _asked(self, experiment: str, status: int, body: Any, closed: int) -> Key | None:
@@ -216,9 +214,7 @@ class Client:
         self.ledger.sending(key, total)
         self.ledger.amending[key] = total
         body = {"total": total, "unit": key.unit}
-        answer = await self._answer(
-            "POST", f"/v1/experiments/{key.experiment}/rounds/{key.round}/amend", body
-        )
+        answer = await self._answer("POST", f"/v1/experiments/{key.experiment}/rounds/{key.round}/amend", body)
         self.ledger.amended(key, total, answer.status == 200)
         if answer.status != 200 and answer.code != "closed":
             self.ledger.unexpected(f"an amend of {key}", answer.status, answer.body)

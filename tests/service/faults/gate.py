@@ -35,12 +35,7 @@ def number(name: str) -> int:
 
 
 class _Step(ctypes.Structure):
-    _fields_ = (
-        ("code", ctypes.c_ushort),
-        ("yes", ctypes.c_ubyte),
-        ("no", ctypes.c_ubyte),
-        ("k", ctypes.c_uint),
-    )
+    _fields_ = (("code", ctypes.c_ushort), ("yes", ctypes.c_ubyte), ("no", ctypes.c_ubyte), ("k", ctypes.c_uint))
 
 
 class _Program(ctypes.Structure):

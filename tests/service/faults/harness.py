@@ -29,9 +29,7 @@ async def progress(ledger: Ledger, acknowledgements: int, patience: float = 600.
         if not first and ledger.acknowledged > before:
             first = time.monotonic() - begun
         if time.monotonic() - begun > patience:
-            raise RuntimeError(
-                f"clients must get on, but {ledger.acknowledged - before} answers in {patience} s"
-            )
+            raise RuntimeError(f"clients must get on, but {ledger.acknowledged - before} answers in {patience} s")
     return first
 
 

@@ -63,9 +63,7 @@ class Ledger:
         self.acknowledged += 1
         key = Key(experiment, answer["round"], str(answer["unit"]))
         if key.round <= closed:
-            self.problems.append(
-                f"lost: an ask opened {key}, though the totals to round {closed} were acknowledged"
-            )
+            self.problems.append(f"lost: an ask opened {key}, though the totals to round {closed} were acknowledged")
         arm = self.arms.setdefault(key, answer["arm"])
         if arm != answer["arm"]:
             self.problems.append(f"changed: {key} was asked as {arm!r}, and then as {answer['arm']!r}")
@@ -80,9 +78,7 @@ class Ledger:
         self.acknowledged += 1
         if key in self.totals:
             if self.totals[key] != total:
-                self.problems.append(
-                    f"changed: {key} has {self.totals[key]!r}, and {total!r} was accepted after it"
-                )
+                self.problems.append(f"changed: {key} has {self.totals[key]!r}, and {total!r} was accepted after it")
         else:
             self._close(key, total)
 
@@ -110,9 +106,7 @@ class Ledger:
         """Note a total that was refused because the key is said to have another one."""
         self.refuse(409)
         if self.totals.get(key, total) == total and self.sent[key] == {total}:
-            self.problems.append(
-                f"refused: {key} can only have {total!r}, the one total sent, and refuses it"
-            )
+            self.problems.append(f"refused: {key} can only have {total!r}, the one total sent, and refuses it")
 
     def refuse(self, status: int) -> None:
         """Count a refusal."""

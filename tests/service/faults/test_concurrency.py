@@ -4,11 +4,11 @@ import asyncio
 from pathlib import Path
 
 from tests.service.faults.audit import audit
-from tests.service.faults.cluster import Cluster
 from tests.service.faults.crowd import Crowd
 from tests.service.faults.harness import SOAK, progress
 from tests.service.faults.ledger import Ledger
 from tests.service.faults.server import Server
+from tests.service.postgres import running_postgres
 
 ACKNOWLEDGED = 100_000 if SOAK else 1_200
 
@@ -55,7 +55,7 @@ def test_two_servers_on_one_database_agree_on_one_experiment(tmp_path: Path) -> 
     folders = [tmp_path / name for name in ("one", "two")]
     for folder in folders:
         folder.mkdir()
-    with Cluster() as cluster:
-        servers = [Server(cluster.url, folder) for folder in folders]
+    with running_postgres() as database:
+        servers = [Server(database.get_uri(), folder) for folder in folders]
         assert asyncio.run(together(servers, ledger, 64, ACKNOWLEDGED // 4)) == []
     assert set(ledger.refused) <= {409}

@@ -42,16 +42,13 @@ def test_a_server_that_answers_before_it_commits_is_caught(tmp_path: Path) -> No
     assert words(found)["lost"] > 0
 
 
-@pytest.mark.parametrize(
-    ("variant", "word"),
-    [
-        ("counted_twice", "invented"),
-        ("forgets_keys", "doubled"),
-        ("last_wins", "changed"),
-        ("asks_anew", "invented"),
-        ("forgets_arms", "changed"),
-    ],
-)
+@pytest.mark.parametrize(("variant", "word"), [
+    ("counted_twice", "invented"),
+    ("forgets_keys", "doubled"),
+    ("last_wins", "changed"),
+    ("asks_anew", "invented"),
+    ("forgets_arms", "changed"),
+])
 def test_a_server_that_knows_nothing_again_is_caught(variant: str, word: str, tmp_path: Path) -> None:
     server = Server(f"sqlite:///{tmp_path / 'store.db'}", tmp_path, variant=variant, forked=True)
     found = asyncio.run(plain_load(server, Ledger(), seed=3, word=word))

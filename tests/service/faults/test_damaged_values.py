@@ -41,19 +41,14 @@ def alter(folder: Path, statement: str) -> None:
 
 SETTINGS = [
     ("settings", UNDECODABLE),
-    ("settings", BLOB),
     ("settings", "'{'"),
-    ("settings", "'[]'"),
     ("settings", "'{}'"),
     ("settings", "replace(settings, '\"arms\":[', '\"arms\":[7,')"),
     ("settings", "replace(settings, '\"seed\":7', '\"seed\":8')"),
-    ("name", UNDECODABLE),
     ("name", BLOB),
     ("created_at", UNDECODABLE),
-    ("created_at", BLOB),
     ("head", UNDECODABLE),
     ("seq", "'many'"),
-    ("seq", BLOB),
     ("status", "'asleep'"),
 ]
 
@@ -102,24 +97,16 @@ def _pages(store: Store) -> list[Verdict]:
 VALUES = [
     ("rounds", "total", "'much'"),
     ("rounds", "total", BLOB),
-    ("rounds", "arm", BLOB),
     ("rounds", "arm", UNDECODABLE),
-    ("rounds", "reason", BLOB),
-    ("rounds", "block", "'first'"),
     ("rounds", "probability", "'likely'"),
     ("rounds", "asked_at", BLOB),
-    ("events", "body", "'{'"),
     ("events", "body", "'[]'"),
-    ("events", "body", BLOB),
     ("events", "body", UNDECODABLE),
     ("events", "at", BLOB),
-    ("events", "kind", BLOB),
-    ("checkpoints", "state", BLOB),
     ("checkpoints", "state", UNDECODABLE),
     ("checkpoints", "state", "'{}'"),
     ("checkpoints", "seq", "1.5"),
     ("experiments", "created_at", BLOB),
-    ("experiments", "settings", BLOB),
 ]
 READS = {
     "rounds": ("rounds?limit=1000", "series", "export?format=csv", "export?format=parquet"),

@@ -34,33 +34,27 @@ def test_a_right_store_passes_with_the_doubtful_total_or_without(second: dict[st
     assert gaps(1, [FIRST, second], 2) == []
 
 
-@pytest.mark.parametrize(
-    ("rows", "word"),
-    [
-        ([FIRST], "lost"),
-        ([row(1, "red", None, "open"), OPEN], "lost"),
-        ([row(1, "blue", 0.5, "reported"), OPEN], "changed"),
-        ([row(1, "red", 0.7, "reported"), OPEN], "changed"),
-        ([row(1, "red", None, "missing"), OPEN], "changed"),
-        ([row(1, "red", 0.5, "missing"), OPEN], "changed"),
-        ([FIRST, FIRST, OPEN], "doubled"),
-        ([FIRST, row(2, "blue", 0.5, "reported")], "invented"),
-        ([FIRST, OPEN, row(3, "red", 0.25, "reported")], "invented"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "word"), [
+    ([FIRST], "lost"),
+    ([row(1, "red", None, "open"), OPEN], "lost"),
+    ([row(1, "blue", 0.5, "reported"), OPEN], "changed"),
+    ([row(1, "red", 0.7, "reported"), OPEN], "changed"),
+    ([row(1, "red", None, "missing"), OPEN], "changed"),
+    ([row(1, "red", 0.5, "missing"), OPEN], "changed"),
+    ([FIRST, FIRST, OPEN], "doubled"),
+    ([FIRST, row(2, "blue", 0.5, "reported")], "invented"),
+    ([FIRST, OPEN, row(3, "red", 0.25, "reported")], "invented"),
+])
 def test_a_wrong_store_is_named(rows: list[dict[str, Any]], word: str) -> None:
     assert word in {finding.partition(":")[0] for finding in rows_against(ledger_of_two_rounds(), "e", rows)}
 
 
-@pytest.mark.parametrize(
-    ("rows", "units", "last"),
-    [
-        ([FIRST, row(3, "red", None, "open")], 1, 2),
-        ([FIRST, OPEN], 1, 3),
-        ([FIRST, OPEN], 2, 2),
-        ([row(1, "red", None, "open"), OPEN], 1, 2),
-    ],
-)
+@pytest.mark.parametrize(("rows", "units", "last"), [
+    ([FIRST, row(3, "red", None, "open")], 1, 2),
+    ([FIRST, OPEN], 1, 3),
+    ([FIRST, OPEN], 2, 2),
+    ([row(1, "red", None, "open"), OPEN], 1, 2),
+])
 def test_gaps_are_named(rows: list[dict[str, Any]], units: int, last: int) -> None:
     assert gaps(units, rows, last) != []
 
@@ -91,12 +85,7 @@ def test_contradictions_are_seen_as_they_come() -> None:
     ledger.conflicted(TWO, 0.25)
     ledger.asked("e", {"round": 1, "unit": "1", "arm": "red"}, closed=1)
     ledger.asked("e", {"round": 2, "unit": "1", "arm": "red"}, closed=1)
-    assert [problem.partition(":")[0] for problem in ledger.problems] == [
-        "changed",
-        "refused",
-        "lost",
-        "changed",
-    ]
+    assert [problem.partition(":")[0] for problem in ledger.problems] == ["changed", "refused", "lost", "changed"]
 
 
 def test_what_was_read_may_not_change_later() -> None:

@@ -54,9 +54,7 @@ async def write_while_held(server: Server, folder: Path) -> tuple[bool, list[str
         waits = await stuck(request, gate)
         early = early or not waits
         if waits:
-            held += [
-                Path(call.path).name for call in gate.calls if call.at > begun and call.name != "pwrite64"
-            ]
+            held += [Path(call.path).name for call in gate.calls if call.at > begun and call.name != "pwrite64"]
             if method == "PUT":
                 for file in folder.glob("store.db*"):
                     shutil.copyfile(file, folder / file.name.replace("store", "seen"))

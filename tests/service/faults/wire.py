@@ -55,9 +55,7 @@ class Connection:
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
         self._writer.write(request)
         lines = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        headers = {
-            name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])
-        }
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
         # asyncio.IncompleteReadError is an EOFError: a body cut short is no answer.
         content = await self._reader.readexactly(int(headers["content-length"]))
         if headers.get("connection", "").lower() == "close":
