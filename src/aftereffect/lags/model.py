@@ -107,14 +107,9 @@ def lag_params(n_arms: int, max_lag: int, season: int, columns: int, direction: 
     precisions, logs = [], []
     for fading in FADINGS:
         fades = [min(place, MOST_HALVINGS * fading) for place in places]
+        ends = list(zip(fades, places, strict=True))
         covariance = np.array(
-            [
-                [
-                    exp(-log(2.0) * (a + b) / fading) * exp(log(SMOOTH) * abs(p - q))
-                    for b, q in zip(fades, places, strict=True)
-                ]
-                for a, p in zip(fades, places, strict=True)
-            ]
+            [[exp(-log(2.0) * (a + b) / fading) * exp(log(SMOOTH) * abs(p - q)) for b, q in ends] for a, p in ends]
         )
         # Of the whole effect.
         variance = added(

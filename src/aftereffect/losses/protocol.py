@@ -314,7 +314,7 @@ class LossStream:
         if self.round >= losses.horizon:
             raise OutOfTurn(f"play must be called at most horizon={losses.horizon} times, but all rounds are played")
         if self._at == self._chunk:
-            carry_over(self._pending, losses.max_delay, self._chunk)
+            kernel.compiled(carry_over)(self._pending, losses.max_delay, self._chunk)
             self._at = 0
         self._spread(losses.params, self.round, arm, self._pending, self._at)
         total = float(self._pending[self._at])
