@@ -70,7 +70,7 @@ def test_a_token_is_looked_up_again_only_after_a_while(call: Api, tokens, experi
     known = call.store.scopes_of
     monkeypatch.setattr(call.store, "scopes_of", look_up)
     for remembered, looked_up in ((1e9, 0), (0.0, 2)):
-        monkeypatch.setattr("aftereffect.service.store.tokens.REMEMBERED_S", remembered)
+        monkeypatch.setattr("aftereffect.service.store.store.REMEMBERED_S", remembered)
         assert known(tokens["read"]) == {"read"}
         asked.clear()
         for _ in range(2):

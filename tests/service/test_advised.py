@@ -39,7 +39,7 @@ def advised(store: Store, id: str) -> list[float]:
     adviser = loaded.experiment.adviser
     if adviser.forgotten:
         with store._database.reading.connect() as connection:
-            writer.Changes().recall(connection, loaded)
+            writer.Changes(connection).recall(loaded)
     # It judges anew, however few rounds there are since the last time, and forgets that.
     own = adviser._numbers[: adviser._own].copy()
     adviser._numbers[0] = 0.0

@@ -322,7 +322,7 @@ def test_odd_words_are_refused_and_change_nothing(place: str, odd: str) -> None:
 
 
 def test_without_the_extra_plan_works_and_the_others_say_what_to_install(tmp_path: Path) -> None:
-    absent = ("sqlalchemy", "alembic", "fastapi", "starlette", "uvicorn", "pydantic_settings", "httpx", "polars")
+    absent = ("sqlalchemy", "fastapi", "starlette", "uvicorn", "pydantic_settings", "httpx", "polars")
     program = (
         f"import sys; sys.modules.update(dict.fromkeys({absent!r})); import typer; "
         "from aftereffect.service.cli import mount; app = typer.Typer(); mount(app); "

@@ -80,7 +80,7 @@ def test_a_file_that_names_the_holder_and_is_a_link_is_not_followed(tmp_path):
     database = tmp_path / "store.db"
     holder_path(database).symlink_to(letter)
     with Store.open(f"sqlite:///{database}", address="http://127.0.0.1:1"):
-        assert holder(database) == {"pid": None, "address": None}
+        assert holder(database) == {"pid": os.getpid(), "address": "http://127.0.0.1:1"}
     assert letter.read_text() == "dear reader"
     assert holder(database) is None
 

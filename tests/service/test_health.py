@@ -1,10 +1,9 @@
 """Health: well only where what is written is kept."""
 
 import sqlite3
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -13,7 +12,7 @@ from tests.service.calling import api, problem
 
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask
-from aftereffect.service.store import writer
+from aftereffect.service.store import store as store_module
 from aftereffect.service.store.store import Store
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
@@ -22,7 +21,7 @@ MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, 
 @pytest.fixture
 def at_once(monkeypatch):
     """Make a trial every time."""
-    monkeypatch.setattr(writer, "HEALTH_S", 0.0)
+    monkeypatch.setattr(store_module, "HEALTH_S", 0.0)
 
 
 def break_disk(store: Store) -> Callable[[], None]:
@@ -68,79 +67,29 @@ def test_a_trial_changes_nothing(store, at_once):
     assert (store.events(identity), store.experiments(), store.verify()) == before
 
 
-class Clock:
-    """A clock that stands until it is moved."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch) -> Clock:
-    standing = Clock()
-    monkeypatch.setattr(writer, "time", standing)
-    return standing
-
-
-def ended(answer: Any) -> Future[list[Any]]:
-    future: Future[list[Any]] = Future()
-    future.set_result([answer])
-    return future
-
-
-def test_trials_are_few_and_a_real_write_saves_one(clock):
-    tries, kept = [], [0.0]
-
-    def submit():
-        tries.append(clock.now)
-        return ended({})
-
-    checked = writer.Health(submit, lambda: kept[0])
-    checked.check()
-    clock.now += writer.HEALTH_S - 0.1
-    checked.check()
-    assert tries == [1000.0]
-    clock.now += 0.1
-    checked.check()
-    assert tries == [1000.0, 1000.0 + writer.HEALTH_S]
-    clock.now += writer.HEALTH_S
-    kept[0] = clock.now - 0.5
-    checked.check()
-    assert len(tries) == 2
-    clock.now += writer.HEALTH_S
-    checked.check()
-    assert len(tries) == 3
-
-
-def test_a_failure_is_remembered_until_a_write_succeeds(clock):
-    outcome, kept = [Refused("full", "no space left"), {}], [0.0]
-    checked = writer.Health(lambda: ended(outcome.pop(0)), lambda: kept[0])
-    for _ in range(2):
-        with pytest.raises(Refused, match="no space left"):
-            checked.check()
-    clock.now += 1.0
-    kept[0] = clock.now
-    checked.check()
-    clock.now += writer.HEALTH_S
-    checked.check()
-    assert outcome == []
-
-
-def test_a_writer_that_hangs_is_noticed(clock, monkeypatch):
-    monkeypatch.setattr(writer, "TRIAL_S", 0.01)
-    hanging: Future[list[Any]] = Future()
-    checked = writer.Health(lambda: hanging, lambda: 0.0)
-    # Who asks is told how the last trial ended, and waits for the new one only for a moment.
+def test_trials_are_few_and_a_real_write_saves_one(store, monkeypatch):
+    submit, jobs = store._writer.submit, []
+    monkeypatch.setattr(store._writer, "submit", lambda job: jobs.append(job) or submit(job))
+    store.create(MAIL)
     for _ in range(3):
-        checked.check()
-    clock.now += writer.PATIENCE_S + 1.0
-    with pytest.raises(Refused, match="not finished a write for 61 s"):
-        checked.check()
-    hanging.set_result([{}])
-    checked.check()
+        store.check_health()
+    assert len(jobs) == 1
+    # As if the last commit had been so long ago.
+    store._database.kept_at -= store_module.HEALTH_S
+    for _ in range(3):
+        store.check_health()
+    assert len(jobs) == 2
+
+
+def test_a_writer_that_hangs_is_noticed(store, at_once, monkeypatch):
+    monkeypatch.setattr(store_module, "TRIAL_S", 0.05)
+    going = threading.Event()
+    event.listen(store._database.writing, "commit", lambda _: going.wait(60))
+    with pytest.raises(Refused, match=r"not finished a write for 0\.05 s"):
+        store.check_health()
+    going.set()
+    monkeypatch.setattr(store_module, "TRIAL_S", 60.0)
+    store.check_health()
 
 
 @pytest.mark.parametrize("host", ["10.1.2.3:8000", "shop.example", "evil.example", ""])

@@ -129,8 +129,8 @@ def test_a_repeat_in_a_transaction_that_fails_is_not_acknowledged(tmp_path, monk
         taken = threading.Event()
         original = keys.keep
 
-        def broken(connection, key, answer, at):
-            original(connection, key, answer, at)
+        def broken(connection, *given):
+            original(connection, *given)
             taken.set()
             connection.exec_driver_sql("INSERT INTO nowhere VALUES (1)")
 

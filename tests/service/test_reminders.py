@@ -252,9 +252,9 @@ def test_two_servers_call_once(store, receiver):
     one = made(store)
     at(store, "2026-03-03T12:00")
     [known] = store.reminders(one)
-    claim = known._replace(round=1, attempts=1)
-    assert store.change_reminder(known, claim)
-    assert not store.change_reminder(known, claim)
+    claim = {"round": 1, "attempts": 1}
+    assert store.change_reminder(known._mapping, claim)
+    assert not store.change_reminder(known._mapping, claim)
 
 
 def test_the_thread_looks_by_itself_and_stops(sqlite_url, receiver):

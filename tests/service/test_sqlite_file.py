@@ -16,7 +16,7 @@ from aftereffect.service.experiment.commands import Ask, Tell
 from aftereffect.service.store import database, sqlite_file
 from aftereffect.service.store.sqlite_file import SqliteFile, holder, holder_path
 from aftereffect.service.store.store import Store
-from aftereffect.service.store.writer import Job, Work, trial
+from aftereffect.service.store.writer import Job, trial
 
 MAIL = {"name": "Mail", "arms": ["short", "long"], "high": 1.0, "max_delay": 1, "seed": 7}
 
@@ -65,11 +65,11 @@ def test_a_log_that_changes_during_the_commit_is_noticed_before_the_answer(tmp_p
         identity = store.create(MAIL).id
         check = store._database.file.check
 
-        def late(*outcome, log_written=False):
+        def late(log_written=False):
             if change is emptied and log_written:
                 emptied(log)
-            check(*outcome, log_written=log_written)
-            if change is removed and not outcome and not log_written:
+            check(log_written=log_written)
+            if change is removed and not log_written:
                 removed(log)
 
         monkeypatch.setattr(store._database.file, "check", late)
@@ -90,7 +90,7 @@ def test_a_write_that_failed_does_not_count_as_a_file_that_vanished(tmp_path, mo
 
 def checkpoint(store: Store) -> None:
     """Move the log into the file, in the writer's thread, which may be about to do so by itself."""
-    job, moved = Job([("", Work(trial))]), threading.Event()
+    job, moved = Job([("", trial)]), threading.Event()
     job.future.add_done_callback(lambda _: store._database.file.checkpoint(store._database.writing) or moved.set())
     store._writer.submit(job)
     assert moved.wait(60)

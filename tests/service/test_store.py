@@ -86,7 +86,7 @@ def test_rounds_come_in_pages_by_round_and_unit(store):
     assert first["next"] == "2.0"
     second = store.rounds(identity, after="2.0", limit=2)
     assert [(row["round"], row["unit"]) for row in second["items"]] == [(2, "a"), (2, "c")]
-    assert second["next"] == "2"
+    assert second["next"] == "2.2"
     assert store.rounds(identity, after=2)["next"] is None
     assert len(store.rounds(identity, after=0)["items"]) == 9
     assert store.rounds(identity, after=3)["items"] == []
@@ -200,12 +200,11 @@ def test_a_closed_store_refuses(store_url):
 def _failing(monkeypatch: pytest.MonkeyPatch, failures: list[str]) -> None:
     write = Changes.write
 
-    def broken(self, connection):
-        count = write(self, connection)
+    def broken(self):
+        write(self)
         if failures:
             failures.pop()
             raise OperationalError("COMMIT", None, OSError("the disk went away"))
-        return count
 
     monkeypatch.setattr(Changes, "write", broken)
 
@@ -229,11 +228,10 @@ def test_views_never_show_what_is_not_committed(store, monkeypatch):
     written, go_on = threading.Event(), threading.Event()
     write = Changes.write
 
-    def slow(self, connection):
-        count = write(self, connection)
+    def slow(self):
+        write(self)
         written.set()
         assert go_on.wait(60)
-        return count
 
     monkeypatch.setattr(Changes, "write", slow)
     with ThreadPoolExecutor(1) as other:
@@ -312,7 +310,7 @@ def test_checkpoints_are_never_older_than_they_may_be(store, monkeypatch):
         assert 2 * t - seq < 16
 
 
-@pytest.mark.parametrize("token", ["", "ae_", "ae_" + "x" * 43, "\ud800", "ae_\ud800\0", None])
+@pytest.mark.parametrize("token", ["", "ae_", "ae_" + "x" * 43, "\ud800", "ae_\ud800\0"])
 def test_a_token_nobody_made_opens_nothing(store, token):
     assert store.scopes_of(token) is None
 

@@ -8,7 +8,6 @@ from aftereffect.service.experiment.commands import Amend, Ask, Away, Back, Paus
 from aftereffect.service.messages import Page, Verdict
 from aftereffect.service.store import event_log, verify
 from aftereffect.service.store.store import Store
-from aftereffect.service.store.writer import Work
 
 SHOP = {"name": "Shop", "arms": ["low", "mid", "high"], "max_delay": 1, "seed": 3, "units": ["north", "south"]}
 SHOP["high"] = 1.0
@@ -38,7 +37,7 @@ def alter(store: Store, statement: str) -> None:
     def act(connection: Connection) -> dict[str, Any]:
         return {"rows": connection.exec_driver_sql(statement).rowcount}
 
-    assert store.perform("", Work(act))["rows"] > 0
+    assert store.perform("", act)["rows"] > 0
 
 
 def test_what_was_not_altered_is_in_order(store):

@@ -17,15 +17,16 @@ import json
 import logging
 import math
 import threading
+from typing import Any
 
 import httpx
+from sqlalchemy import Row
 
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask
 from aftereffect.service.messages import Due, Overview, Turn
 from aftereffect.service.store.store import Store
-from aftereffect.service.store.webhooks import StoredReminder
 
 LOGGER = logging.getLogger("aftereffect.service")
 ATTEMPTS = 6
@@ -106,9 +107,9 @@ class Reminders:
             if reminder.next_at is not None and now < datetime.datetime.fromisoformat(reminder.next_at):
                 continue
             try:
-                view = self._store.experiment(reminder.experiment)
+                view = self._store.experiment(reminder.id)
             except Refused as refused:
-                facts = {"experiment": reminder.experiment, "outcome": refused.detail}
+                facts = {"experiment": reminder.id, "outcome": refused.detail}
                 LOGGER.warning("reminder", extra={"facts": facts})
                 continue
             due = view.due
@@ -125,14 +126,14 @@ class Reminders:
         return calls
 
     def _remind(
-        self, reminder: StoredReminder, view: Overview, due: Due, round_: int, now: datetime.datetime
+        self, reminder: Row[Any], view: Overview, due: Due, round_: int, now: datetime.datetime
     ) -> str | None:
         """Call a webhook, and return the outcome; None if another server calls it."""
         attempts = 1 + (reminder.attempts if reminder.round == round_ else 0)
         # Written first: if this process ends now, the call is repeated later, and no other server makes it meanwhile.
         later = now + datetime.timedelta(seconds=FIRST_WAIT * 4.0 ** (attempts - 1))
-        claim = reminder._replace(round=round_, attempts=attempts, next_at=_text(later))
-        if not self._store.change_reminder(reminder, claim):
+        known, claim = dict(reminder._mapping), {"round": round_, "attempts": attempts, "next_at": _text(later)}
+        if not self._store.change_reminder(known, claim):
             return None
         # What to play is known once the round is open.
         opened = reminder.after < 0.0 or view.open_round is not None
@@ -140,8 +141,8 @@ class Reminders:
         text = words(view, due, now, turn)
         outcome = self._call(reminder.webhook, f"{view.id}.{round_}", text, now)
         over = outcome == "sent" or attempts >= ATTEMPTS
-        called = claim._replace(next_at=None if over else claim.next_at, outcome=outcome, outcome_at=_text(now))
-        self._store.change_reminder(claim, called)
+        called = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": _text(now)}
+        self._store.change_reminder(known | claim, called)
         facts = {"experiment": view.id, "round": round_, "webhook": reminder.webhook, "attempt": attempts}
         level = logging.INFO if outcome == "sent" else logging.WARNING
         LOGGER.log(level, "reminder", extra={"facts": facts | {"outcome": outcome}})

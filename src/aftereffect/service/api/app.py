@@ -82,10 +82,9 @@ class Middleware:
         try:
             self._admit(scope)
             await self._app(scope, receive, send_with_headers)
-        except Refused as refused:
-            await problems.response(refused)(scope, receive, send_with_headers)
         except Exception as error:
-            LOGGER.error("fault", exc_info=error, extra={"facts": {"route": route_of(scope)}})
+            if not isinstance(error, Refused):
+                LOGGER.error("fault", exc_info=error, extra={"facts": {"route": route_of(scope)}})
             if status:
                 raise
             await problems.response(error)(scope, receive, send_with_headers)

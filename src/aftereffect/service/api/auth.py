@@ -88,18 +88,18 @@ class Auth:
 
 
 class Scope(SecurityBase):
-    """A FastAPI dependency that returns the store if the request has a token with this scope, or none is required."""
+    """A FastAPI dependency: the request must have a token with this scope, unless none is required."""
 
     def __init__(self, scope: str) -> None:
         # For the OpenAPI document.
         self.model, self.scheme_name = HTTPBearer(), "bearer"
         self.scope = scope
 
-    async def __call__(self, request: Request) -> Store:
-        """Return the store, or refuse a request without the scope."""
+    async def __call__(self, request: Request) -> None:
+        """Refuse a request without the scope."""
         auth: Auth = request.app.state.auth
         if not auth.required:
-            return auth.store
+            return
         token = token_of(dict(request.scope["headers"]))
         if token is None:
             raise Refused("unauthorized", "a token must be sent as `Authorization: Bearer …`, but none was sent")
@@ -111,7 +111,6 @@ class Scope(SecurityBase):
             raise Refused("unauthorized", "the token must be valid, but it is unknown or revoked")
         if self.scope not in included(scopes):
             raise Refused("forbidden", f"the token must have the scope {self.scope!r}, but does not", scope=self.scope)
-        return auth.store
 
 
 def scopes_of_request(request: HTTPConnection) -> frozenset[str]:

@@ -1,10 +1,10 @@
 """Limits on load: requests of each client address, sign-ins, and threads for blocking store calls."""
 
+import asyncio
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -59,21 +59,15 @@ class SignIns:
     AT_ONCE, BYTES, SECONDS = 16, 8192, 5.0
 
     def __init__(self) -> None:
-        self._reading = 0
+        self.places = asyncio.Semaphore(self.AT_ONCE)
         self._lines = RateLimit(rate=1.0, burst=10.0)
 
-    @contextmanager
-    def place(self, client: str) -> Iterator[None]:
-        """Take a place for reading a body, or refuse."""
-        if self._reading >= self.AT_ONCE:
+    def check(self, client: str) -> None:
+        """Refuse the request if all places for reading a body are taken."""
+        if self.places.locked():
             refusal = Refused("too_many", f"at most {self.AT_ONCE} can sign in at a time; try again", retry_after=1)
             self.log(client, refusal.detail)
             raise refusal
-        self._reading += 1
-        try:
-            yield
-        finally:
-            self._reading -= 1
 
     def log(self, client: str, detail: str) -> None:
         """Log a refused sign-in with its address; of one address one line a second, after the first ten."""
@@ -82,20 +76,18 @@ class SignIns:
 
 
 class ThreadPool:
-    """Runs blocking functions in at most `threads` threads; refuses a call if `waiting` others are queued already."""
+    """Runs blocking functions in at most `threads` threads; refuses a call if `waiting` others wait for one."""
 
     def __init__(self, threads: int, waiting: int) -> None:
-        self._limiter, self._most, self._callers = anyio.CapacityLimiter(threads), threads + waiting, 0
+        self._most = threads + waiting
+        self._limiter, self._places = anyio.CapacityLimiter(threads), asyncio.Semaphore(self._most)
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function in a thread and return its result."""
-        if self._callers >= self._most:
+        if self._places.locked():
             raise Refused("too_many", f"at most {self._most} requests of this kind can run at a time; try again")
-        self._callers += 1
-        try:
+        async with self._places:
             return await anyio.to_thread.run_sync(partial(function, *args, **kwargs), limiter=self._limiter)
-        finally:
-            self._callers -= 1
 
 
 ThreadPools = dict[str, ThreadPool]

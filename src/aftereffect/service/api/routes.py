@@ -4,7 +4,8 @@ Parameters and body are validated as the operation declares them, for `Local` to
 Responses are encoded by `reply`, because FastAPI would validate and encode them again.
 """
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -49,7 +50,9 @@ def endpoint(operation: Operation[Any]) -> Callable[[Request], Coroutine[Any, An
         if operation.reply is None:
             return Response(status_code=operation.status)
         if operation.reply is bytes:
-            return file_reply(found, given["id"], given["format"] or "csv")
+            form = given["format"] or "csv"
+            headers = {"Content-Disposition": f'attachment; filename="{given["id"]}.{form}"'}
+            return StreamingResponse(found, headers=headers, media_type=MEDIA_TYPES[form])
         made = operation.status == 201 and isinstance(found, Overview)
         return reply(found, operation.status, {"Location": f"/v1/experiments/{found.id}"} if made else None)
 
@@ -73,20 +76,8 @@ def reply(
 ) -> Response:
     """Return a JSON response."""
     # Column names from SQLAlchemy are instances of a subclass of str.
-    content = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+    content = orjson.dumps(value, default=attrgetter("data"), option=orjson.OPT_NON_STR_KEYS)
     return Response(content, status, headers, "application/json")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Reply):
-        return value.data
-    raise TypeError(f"a reply must be JSON, but has a {type(value).__name__}")
-
-
-def file_reply(chunks: Iterator[bytes], name: str, form: str) -> Response:
-    """Return a file to download."""
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{form}"', "Content-Type": MEDIA_TYPES[form]}
-    return StreamingResponse(chunks, headers=headers)
 
 
 def add_operations(app: FastAPI) -> None:

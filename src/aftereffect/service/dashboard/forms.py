@@ -31,7 +31,8 @@ async def sign_in_fields(request: Request) -> dict[str, str]:
     """Return the fields of a form of somebody who has not signed in: few such forms are read at a time."""
     sign_ins: SignIns = request.app.state.sign_ins
     seconds = min(sign_ins.SECONDS, request.app.state.config.body_seconds)
-    with sign_ins.place(address(request)):
+    sign_ins.check(address(request))
+    async with sign_ins.places:
         return await _read(request, sign_ins.BYTES, seconds)
 
 

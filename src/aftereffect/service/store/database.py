@@ -52,10 +52,8 @@ _MEANINGS = (
 _PG_AGAIN = ("40P01", "40001")
 UNREADABLE = (SQLAlchemyError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What reading damaged data raises: its values can be of any type."""
-# What SQLite says of the file as a whole, not of some rows.
-_WHOLE = tuple(
-    f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "FULL", "CANTOPEN", "READONLY", "NOMEM", "NOTADB", "ERROR", "IOERR")
-)
+# Errors of some rows, not of the database as a whole.
+_OF_ROWS = ("SQLITE_CORRUPT", "SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ", "XX")
 
 
 def checked_url(address: str) -> URL:
@@ -206,11 +204,10 @@ def refusal(error: Exception, *, committing: bool = False) -> Refused:
         return Refused("busy", str(error))
     if not isinstance(error, SQLAlchemyError):
         return Corrupt(f"the stored data cannot be read: {str(error)[:200]}")
-    cause = getattr(error, "orig", None)
-    said = " ".join(str(cause or error).split())[:200]
+    said = " ".join(str(getattr(error, "orig", None) or error).split())[:200]
     if isinstance(error, IntegrityError):
         return Corrupt(f"the store already holds another event or row at this place (run verify): {said}")
-    name = getattr(cause, "sqlite_errorname", "") or getattr(cause, "sqlstate", "") or said
+    name = _name_of(error) or said
     for names, code, words in _MEANINGS:
         if name.startswith(names):
             return Refused(code, f"{words}: {said}") if code != "corrupt" else Corrupt(f"{words}: {said}")
@@ -221,19 +218,22 @@ def refusal(error: Exception, *, committing: bool = False) -> Refused:
 
 def of_one_experiment(error: Exception) -> bool:
     """Say whether an error comes from the rows that were read or written, not from the database as a whole."""
-    cause = getattr(error, "orig", None)
-    if isinstance(cause, sqlite3.Error):
-        # An error of the driver itself, about a value that it cannot read, has no name.
-        name = getattr(cause, "sqlite_errorname", "")
-        return not name.startswith(_WHOLE) or name in ("SQLITE_IOERR_READ", "SQLITE_IOERR_SHORT_READ")
-    of_rows = isinstance(error, IntegrityError | DataError) or str(getattr(cause, "sqlstate", "")).startswith("XX")
-    return of_rows or not isinstance(error, SQLAlchemyError)
+    if isinstance(error, IntegrityError | DataError) or not isinstance(error, SQLAlchemyError):
+        return True
+    # An error of SQLite's driver itself, about a value that it cannot read, has no name.
+    name = _name_of(error)
+    return name.startswith(_OF_ROWS) if name else isinstance(getattr(error, "orig", None), sqlite3.Error)
 
 
 def worth_another_try(error: Exception) -> bool:
     """Say whether a transaction that has not reached its commit may simply be run again on a new connection."""
-    lost = isinstance(error, DBAPIError) and error.connection_invalidated
-    return lost or getattr(getattr(error, "orig", None), "sqlstate", None) in _PG_AGAIN
+    return (isinstance(error, DBAPIError) and error.connection_invalidated) or _name_of(error) in _PG_AGAIN
+
+
+def _name_of(error: Exception) -> str:
+    """Return SQLite's name or PostgreSQL's code of an error, "" if it has none."""
+    cause = getattr(error, "orig", None)
+    return getattr(cause, "sqlite_errorname", None) or getattr(cause, "sqlstate", None) or ""
 
 
 @contextmanager

@@ -10,7 +10,7 @@ An experiment is loaded from its latest checkpoint and the events since then, wh
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -22,7 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from aftereffect.core.errors import AftereffectError
 from aftereffect.service.errors import Corrupt, Refused
-from aftereffect.service.experiment.commands import Event, Remember
+from aftereffect.service.experiment.commands import Amend, Command, Event, Remember
 from aftereffect.service.experiment.experiment import Done, Experiment
 from aftereffect.service.experiment.learned import Record, record
 from aftereffect.service.experiment.round import Row, with_block
@@ -173,18 +173,17 @@ def remembered(connection: Connection, loaded: Loaded) -> Remember | None:
     return None if body is None else Remember(**orjson.loads(body))
 
 
-def rows(connection: Connection, loaded: Loaded) -> list[Row]:
-    """Return all rows of an experiment, by round and unit."""
-    query = select(schema.rounds).where(_rounds.experiment == loaded.number)
-    return list(map(dict, connection.execute(query.order_by(_rounds.round, _rounds.unit_index)).mappings()))
+def rows(connection: Connection, loaded: Loaded, *columns: sa.Column[Any]) -> Iterator[Row]:
+    """Return all rows of an experiment, by round and unit; columns: the ones needed, by default all."""
+    query = select(*(columns or schema.rounds.c)).where(_rounds.experiment == loaded.number)
+    return map(dict, connection.execute(query.order_by(_rounds.round, _rounds.unit_index)).mappings())
 
 
 def seen(connection: Connection, loaded: Loaded) -> Record:
     """Return the record of an experiment for a model, with what it remembers of another one."""
     experiment, before = loaded.experiment, remembered(connection, loaded)
-    columns = _rounds.round, _rounds.unit, _rounds.arm, _rounds.total, _rounds.status
-    query = select(*columns).where(_rounds.experiment == loaded.number).order_by(_rounds.round, _rounds.unit_index)
-    return record(experiment.settings, map(dict, connection.execute(query).mappings()), experiment.skipped, before)
+    stored = rows(connection, loaded, _rounds.round, _rounds.unit, _rounds.arm, _rounds.total, _rounds.status)
+    return record(experiment.settings, stored, experiment.skipped, before)
 
 
 def pauses(connection: Connection, loaded: Loaded) -> list[tuple[int, str]]:
@@ -197,9 +196,12 @@ def pauses(connection: Connection, loaded: Loaded) -> list[tuple[int, str]]:
 class Changes:
     """The changes of one transaction: events with their hashes, changed rows, new heads, due checkpoints.
 
-    touched: the ids of experiments changed in memory but not yet committed. written: the number of rows.
+    at: the time of the transaction. touched: the ids of experiments changed in memory but not yet committed. written:
+    the number of rows.
     """
 
+    connection: Connection
+    at: str = ""
     touched: set[str] = field(default_factory=set)
     written: int = 0
     _events: list[dict[str, Any]] = field(default_factory=list)
@@ -208,15 +210,15 @@ class Changes:
     # Changed experiments, with their states.
     _moved: dict[str, tuple[Loaded, str]] = field(default_factory=dict)
 
-    def create(self, connection: Connection, identity: str, settings: ExperimentSettings, at: str) -> Loaded:
+    def create(self, identity: str, settings: ExperimentSettings) -> Loaded:
         """Insert a new experiment immediately, because the other rows need its number."""
         text, experiment = as_text(settings.to_json()), Experiment(settings)
-        head = first_hash(identity, text, at)
+        head = first_hash(identity, text, self.at)
         values = {"id": identity, "name": settings.name, "status": experiment.phase, "seq": 0, "head": head}
-        made = connection.execute(insert(schema.experiments).values(**values, created_at=at, settings=text))
+        statement = insert(schema.experiments).values(**values, created_at=self.at, settings=text)
+        key: Any = self.connection.execute(statement).inserted_primary_key
         self.touched.add(identity)
-        key: Any = made.inserted_primary_key
-        return Loaded(key.number, identity, at, experiment, 0, head)
+        return Loaded(key.number, identity, self.at, experiment, 0, head)
 
     def add(self, loaded: Loaded, done: Done) -> bool:
         """Add the event and the rows of a command; return whether its adviser may have learned."""
@@ -238,30 +240,37 @@ class Changes:
         loaded.checkpoint_at = seq
         return True
 
-    def row(self, connection: Connection, loaded: Loaded, round_: int, unit: str, block: bool = False) -> Row | None:
-        """Return the row of a round that the experiment no longer has in memory, after writing all changes.
+    def recalled(self, loaded: Loaded, command: Command) -> Row | None:
+        """Return the row that a command needs and its experiment no longer has in memory; recall its record too."""
+        if loaded.experiment.lacks_record(command):
+            self.recall(loaded)
+        forgotten = loaded.experiment.forgotten(command)
+        return None if forgotten is None else self._row(loaded, *forgotten, isinstance(command, Amend))
+
+    def _row(self, loaded: Loaded, round_: int, unit: str, block: bool) -> Row | None:
+        """Return a stored row, after writing all changes.
 
         block: with what a correction needs (`with_block`), if the block of the round has ended and was measured.
         """
-        self.write(connection)
+        self.write()
         here, own = _rounds.experiment == loaded.number, _rounds.unit_index == loaded.experiment.unit_index[unit]
-        stored = connection.execute(select(schema.rounds).where(here, own, _rounds.round == round_)).mappings()
+        stored = self.connection.execute(select(schema.rounds).where(here, own, _rounds.round == round_)).mappings()
         found = next(map(dict, stored), None)
         if found is None or not block or not found["measured"]:
             return found
         end = select(func.min(_rounds.round)).where(here, _rounds["update"], _rounds.round >= round_).scalar_subquery()
         query = select(schema.rounds).where(here, _rounds.round.between(found["block_start"], end))
         query = query.where(own | (_rounds.round == end)).order_by(_rounds.round, _rounds.unit_index)
-        return with_block(found, map(dict, connection.execute(query).mappings()))
+        return with_block(found, map(dict, self.connection.execute(query).mappings()))
 
-    def recall(self, connection: Connection, loaded: Loaded) -> None:
+    def recall(self, loaded: Loaded) -> None:
         """Give an experiment the record of its closed rounds, after writing all changes."""
-        self.write(connection)
-        found, closed = seen(connection, loaded), None if loaded.experiment.open is None else -1
+        self.write()
+        found, closed = seen(self.connection, loaded), None if loaded.experiment.open is None else -1
         loaded.experiment.recall(found.arms[:closed], found.totals[:closed])
 
-    def write(self, connection: Connection) -> None:
-        """Write the changes inside a transaction."""
+    def write(self) -> None:
+        """Write the changes inside the transaction."""
         heads: list[dict[str, Any]] = []
         checkpoints: list[dict[str, Any]] = []
         for loaded, status in self._moved.values():
@@ -271,13 +280,17 @@ class Changes:
                 checkpoints.append({**place, "state": as_text(loaded.experiment.state())})
                 loaded.saved()
         tables = self._events, list(self._rounds.values()), heads, checkpoints
-        for statement, rows in zip(_statements(connection.dialect), tables, strict=True):
+        for statement, rows in zip(_statements(self.connection.dialect), tables, strict=True):
             if rows:
                 # The rows go to the driver as they are: SQLAlchemy would make each of them anew.
-                connection.exec_driver_sql(statement, rows)
+                self.connection.exec_driver_sql(statement, rows)
         self.written += sum(map(len, tables))
-        for written in (self._events, self._rounds, self._moved):
-            written.clear()
+        self.drop()
+
+    def drop(self) -> None:
+        """Forget the changes that have not been written since the last time."""
+        for pending in (self._events, self._rounds, self._moved):
+            pending.clear()
 
 
 @cache

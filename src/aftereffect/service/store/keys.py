@@ -6,7 +6,7 @@ request that was refused has changed nothing, so its key is not stored.
 
 import datetime
 import hashlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from sqlalchemy import Connection, delete, insert, select
@@ -20,38 +20,26 @@ KEPT_DAYS = 30
 _keys = schema.keys.c
 
 
-class Key(NamedTuple):
-    """The hash of a key, and that of the request it came with."""
-
-    key: str
-    request: str
-
-    @property
-    def number(self) -> int:
-        """A number for a lock on the key."""
-        return int(self.key[:15], 16)
-
-
-def hashed(key: str, *request: Any) -> Key:
+def hashed(key: str, *request: Any) -> tuple[str, str]:
     """Return the hashes of a key and of a request: the name of the operation and all that was given."""
     text = orjson.dumps(request, default=list, option=orjson.OPT_SORT_KEYS)
-    return Key(hashlib.sha256(key.encode()).hexdigest(), hashlib.sha256(text).hexdigest())
+    return hashlib.sha256(key.encode()).hexdigest(), hashlib.sha256(text).hexdigest()
 
 
-def known(connection: Connection, key: Key) -> Fields | None:
+def known(connection: Connection, key: str, request: str) -> Fields | None:
     """Return what was answered to a request, None if it is new; refuse a key that came with another request."""
-    found = connection.execute(select(_keys.request, _keys.answer).where(_keys.key == key.key)).one_or_none()
+    found = connection.execute(select(_keys.request, _keys.answer).where(_keys.key == key)).one_or_none()
     if found is None:
         return None
-    if found.request != key.request:
+    if found.request != request:
         raise Refused("conflict", "Idempotency-Key must be new for a new request, but came with another one before")
     answer: Fields = orjson.loads(found.answer)
     return answer
 
 
-def keep(connection: Connection, key: Key, answer: Fields, at: str) -> None:
+def keep(connection: Connection, key: str, request: str, answer: Fields, at: str) -> None:
     """Store the answer to a request, and delete those that are too old."""
     oldest = datetime.datetime.fromisoformat(at) - datetime.timedelta(days=KEPT_DAYS)
     connection.execute(delete(schema.keys).where(_keys.at < oldest.isoformat()))
     text = orjson.dumps(answer, option=orjson.OPT_NON_STR_KEYS).decode()
-    connection.execute(insert(schema.keys).values(**key._asdict(), answer=text, at=at))
+    connection.execute(insert(schema.keys).values(key=key, request=request, answer=text, at=at))

@@ -1,9 +1,15 @@
-"""What is read from a store. A `Store` calls these functions, each on a connection that sees the last commit."""
+"""What is read from a store. A `Store` calls these functions, each on a connection that sees the last commit.
+
+An export, as CSV for spreadsheets or as Parquet, is first written to disk from one snapshot of the database, and then
+returned in chunks. So a large export needs little memory, and a slow client does not hold a database connection.
+"""
 
 import json
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from sqlalchemy import Connection, bindparam, func, select, tuple_
 
@@ -24,6 +30,12 @@ _CURSOR = re.compile(r"([0-9]{1,19})(?:\.([0-9]{1,10})?)?")
 ITEM_FIELDS = tuple(StoredRow.model_fields)
 # The fields of a row that the charts need.
 SERIES_FIELDS = tuple(name for name in ITEM_FIELDS if name not in UNCHARTED)
+EXPORTED = (*ITEM_FIELDS, "why")
+_NAMES = tuple(EXPORTED.index(name) for name in ("unit", "arm", "drawn", "why", "note"))
+# A spreadsheet reads a cell that begins with one of these as a formula (the last four are full-width characters, as of
+# Japanese keyboards); a leading apostrophe makes it text.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+CHUNK = 2**18
 _SETTINGS = set(messages.Summary.model_fields) & set(ExperimentSettings.model_fields)
 _experiments, _rounds, _events = schema.experiments.c, schema.rounds.c, schema.events.c
 items = select(_rounds.unit_index, *(_rounds[name] for name in ITEM_FIELDS))
@@ -35,27 +47,18 @@ NUMBER = _numbers.where(_experiments.id == bindparam("id"))
 """Finds an experiment whose row may be damaged."""
 
 
-def read_cursor(after: Any) -> tuple[int, int]:
+def read_cursor(after: str | int | None) -> tuple[int, int]:
     """Return (round, unit index) after which a page begins; "ROUND" means after all units of that round.
 
     >>> read_cursor(None), read_cursor("7.1"), read_cursor(7) == (7, LARGEST_INDEX)
     ((0, 2147483647), (7, 1), True)
     """
-    found = None if isinstance(after, bool) else _CURSOR.fullmatch("0" if after is None else str(after))
+    found = _CURSOR.fullmatch("0" if after is None else str(after))
     if found is not None:
         round_, unit = int(found[1]), int(found[2] or LARGEST_INDEX)
         if round_ <= LARGEST and unit <= LARGEST_INDEX:
             return round_, unit
     raise Refused("invalid", f"after must be ROUND or ROUND.UNIT, but got {shown(after)}", field="after")
-
-
-def write_cursor(round_: int, unit_index: int, n_units: int) -> str:
-    """Return the cursor for the page that begins after a row.
-
-    >>> write_cursor(7, 1, 3), write_cursor(7, 2, 3)
-    ('7.1', '7')
-    """
-    return str(round_) if unit_index == n_units - 1 else f"{round_}.{unit_index}"
 
 
 def experiment(connection: Connection, identity: str) -> Overview:
@@ -154,11 +157,8 @@ def rounds(connection: Connection, identity: str, after: str | int | None = None
     query = query.order_by(_rounds.round, _rounds.unit_index).limit(limit + 1)
     found = list(sound_rows(connection.execute(query)))
     page = [dict(zip(ITEM_FIELDS, row[1:], strict=True)) for row in found[:limit]]
-    more, n_units = len(found) > limit, len(settings.units)
-    return {
-        "items": [{**row, "why": words.why(row, settings)} for row in page],
-        "next": write_cursor(page[-1]["round"], found[limit - 1][0], n_units) if more else None,
-    }
+    last = f"{found[limit - 1].round}.{found[limit - 1].unit_index}" if len(found) > limit else None
+    return {"items": [{**row, "why": words.why(row, settings)} for row in page], "next": last}
 
 
 def events(connection: Connection, identity: str, after: int = 0, limit: int = 100) -> Fields:
@@ -178,3 +178,49 @@ def series(connection: Connection, identity: str, last: int = 2000) -> Fields:
     found = list(sound_rows(connection.execute(query)))[::-1]
     columns = {name: [getattr(row, name) for row in found] for name in SERIES_FIELDS}
     return {"experiment": identity, "arms": json.loads(row.settings)["arms"], **columns}
+
+
+def export(connection: Connection, identity: str, form: str) -> Iterator[bytes]:
+    """Return all rounds of an experiment as chunks of a "csv" or "parquet" file; they are read before this returns."""
+    with tempfile.TemporaryDirectory(prefix="aftereffect-export-") as folder:
+        file = Path(folder) / "rounds.csv"
+        _write_csv(connection, identity, file, for_people=form == "csv")
+        # An open file can be read also when it is deleted from its folder.
+        return _chunks((_as_parquet(file) if form == "parquet" else file).open("rb"))
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(CHUNK):
+            yield chunk
+
+
+def _write_csv(connection: Connection, identity: str, file: Path, *, for_people: bool) -> None:
+    row = find(connection, identity)
+    settings, query = settings_of(row), items.where(_rounds.experiment == row.number)
+    query = query.order_by(_rounds.round, _rounds.unit_index).execution_options(yield_per=1000)
+    with file.open("w", encoding="utf-8", newline="") as out, connection.execute(query) as found:
+        out.write(",".join(EXPORTED) + "\r\n")
+        for _, *cells in sound_rows(found):
+            cells.append(words.why(dict(zip(ITEM_FIELDS, cells, strict=True)), settings))
+            for i in _NAMES:
+                if for_people and (cells[i] or "").startswith(_FORMULA):
+                    cells[i] = "'" + cells[i]
+            out.write(",".join(map(_cell, cells)) + "\r\n")
+
+
+def _cell(value: Any) -> str:
+    """Return a CSV cell: strings quoted, numbers unquoted, None empty (a quoted empty cell would be a string)."""
+    if value is None:
+        return ""
+    return '"' + value.replace('"', '""') + '"' if isinstance(value, str) else str(value)
+
+
+def _as_parquet(file: Path) -> Path:
+    # Imported here because it is slow.
+    import polars as pl
+
+    kinds: dict[str, Any] = {name: _rounds[name].type.python_type for name in ITEM_FIELDS}
+    made = file.with_suffix(".parquet")
+    pl.scan_csv(file, schema=pl.Schema({**kinds, "why": str})).sink_parquet(made)
+    return made

@@ -11,14 +11,14 @@
 The API identifies an experiment by its id, which cannot be guessed; rows refer to it by a short number. Bodies and
 states are text, not JSON columns, because the hashes need them back character by character.
 
-An empty database gets these tables when it is opened. A store of an earlier version is upgraded by the steps in
-`migrations/versions`, in one transaction: under the file's lock on SQLite, under an advisory lock on PostgreSQL. A
-database with other tables is refused and not modified.
+An empty database gets these tables when it is opened. A store of an earlier version is upgraded by `STEPS`, in one
+transaction: under the file's lock on SQLite, under an advisory lock on PostgreSQL. A database with other tables is
+refused and not modified.
 """
 
 import contextlib
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
 from types import NoneType
@@ -131,12 +131,11 @@ tokens = sa.Table(
 # In an order that satisfies the foreign keys; tokens last.
 TABLES = (experiments, events, rounds, checkpoints, reminders, keys, tokens)
 
-# Alembic's table, with one row: the version of the tables.
+# With one row: the version of the tables. The name is that in the stores there are.
 versions = sa.Table("alembic_version", metadata, sa.Column("version_num", sa.String(32), primary_key=True))
 
-VERSION = "0001"
-"""The version of the tables that this code reads and writes: the last step in `migrations/versions`."""
-STEPS = Path(__file__).parent / "migrations"
+STEPS: tuple[Callable[[sa.Connection], object], ...] = ()
+"""What upgrades the tables from version "0001" to "0002", from that to "0003", ... A released step is never changed."""
 # Every version of a store has all of these tables; a single one could belong to another program.
 _MARKS = frozenset({"alembic_version", "experiments", "events"})
 _LOCK = 7_245_113_908_216_450
@@ -175,6 +174,7 @@ def upgrade(engine: sa.Engine, *, read_only: bool = False) -> None:
 
     read_only: the tables must be up to date, because nothing can be changed.
     """
+    known = [f"{number:04}" for number in range(1, len(STEPS) + 2)]
     with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
             # Wait without limit for another process's upgrade.
@@ -182,29 +182,17 @@ def upgrade(engine: sa.Engine, *, read_only: bool = False) -> None:
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
         found = version(connection)
         _check_names(sa.inspect(connection).get_table_names(), engine.url.database or "")
-        if read_only and found != VERSION:
-            rule = f"store must be of version {VERSION} if it is read-only"
+        if read_only and found != known[-1]:
+            rule = f"store must be of version {known[-1]} if it is read-only"
             raise Refused("invalid", f"{rule}, but it is of {found or 'none'}")
         if found is None:
             metadata.create_all(connection)
-            connection.execute(sa.insert(versions).values(version_num=VERSION))
-        elif found != VERSION:
-            _run_steps(connection, found)
-
-
-def _run_steps(connection: sa.Connection, found: str) -> None:
-    # Imported here because it is rarely needed.
-    from alembic.config import Config
-    from alembic.runtime.environment import EnvironmentContext
-    from alembic.script import ScriptDirectory
-
-    config = Config()
-    config.set_main_option("script_location", str(STEPS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    steps = ScriptDirectory.from_config(config)
-    if found not in {step.revision for step in steps.walk_revisions()}:
-        rule = f"store must be of version {VERSION} or older"
-        raise Refused("invalid", f"{rule}, but it is of {found}: use a newer release")
-    with EnvironmentContext(config, steps, fn=lambda at, _: steps._upgrade_revs(VERSION, at)) as environment:
-        environment.configure(connection=connection)
-        environment.run_migrations()
+            connection.execute(sa.insert(versions).values(version_num=known[-1]))
+            return
+        if found not in known:
+            rule = f"store must be of version {known[-1]} or older"
+            raise Refused("invalid", f"{rule}, but it is of {found}: use a newer release")
+        if found != known[-1]:
+            for step in STEPS[known.index(found) :]:
+                step(connection)
+            connection.execute(sa.update(versions).values(version_num=known[-1]))

@@ -90,13 +90,11 @@ class SqliteFile:
                 noticed = True
                 _log.warning("store is in use by %s; waiting up to %g s", by, wait)
             time.sleep(PAUSE)
-        text = json.dumps({"pid": os.getpid(), "address": address}).encode()
         # The lock holds without this file, so a failed write is ignored: a full disk must not prevent reading.
-        with contextlib.suppress(OSError), _opened(holder_path(self.path), os.O_WRONLY | os.O_CREAT) as descriptor:
-            if _trusted(descriptor, self.path):
-                os.fchmod(descriptor, 0o600)
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, text, 0)
+        with contextlib.suppress(OSError):
+            holder_path(self.path).unlink(missing_ok=True)
+            with _opened(holder_path(self.path), os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
+                os.write(descriptor, json.dumps({"pid": os.getpid(), "address": address}).encode())
 
     def _try_lock(self) -> bool:
         with _guard:
@@ -149,11 +147,11 @@ class SqliteFile:
         """Note that the connection that writes is closed: the last one to close removes log and index."""
         self._connected = False
 
-    def check(self, outcome: str = "nothing was kept", *, names_only: bool = False, log_written: bool = False) -> None:
+    def check(self, *, names_only: bool = False, log_written: bool = False) -> None:
         """Raise Unwritable if the names are those of other files than the ones that are open, or one was overwritten.
 
-        outcome: what became of the transaction then. names_only: for other threads than the one that writes.
-        log_written: this process may have written to the log since the last check.
+        names_only: for other threads than the one that writes. log_written: this process may have written to the log
+        since the last check.
         """
         for place, before in enumerate(self._seen if self._connected else self._seen[:1]):
             name, now = self._names[place], _stat(self._names[place])
@@ -164,7 +162,7 @@ class SqliteFile:
                 self._lost = f"{name!r} was written over or touched"
                 self.overwritten = True
         if self._lost is not None:
-            outcome = "it is not known whether this was kept" if log_written else outcome
+            outcome = "it is not known whether this was kept" if log_written else "nothing was kept"
             raise Unwritable(
                 f"the store's file {self._lost} while it was open: {outcome}; "
                 "stop what has it open, put the store in order (verify it), and start again"
@@ -191,7 +189,7 @@ class SqliteFile:
         """
         self.rows = 0
         try:
-            self.check("its log was not moved into it")
+            self.check()
             connection = writing.raw_connection()
             try:
                 connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")

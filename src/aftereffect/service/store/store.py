@@ -7,6 +7,7 @@ database in any number of stores and processes.
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache, partial, wraps
@@ -21,13 +22,16 @@ from aftereffect.service.experiment.commands import Command, Reports
 from aftereffect.service.experiment.view import comparison
 from aftereffect.service.messages import MOST_COMPARED, Comparison, Fields, Learned, NewToken, Overview
 from aftereffect.service.settings import ExperimentSettings, checked_settings, continued, corrected
-from aftereffect.service.store import backup, export, keys, reads, schema, tokens, verify, webhooks
+from aftereffect.service.store import backup, keys, reads, schema, tokens, verify, webhooks
 from aftereffect.service.store.database import Database, refusing
-from aftereffect.service.store.webhooks import StoredReminder
-from aftereffect.service.store.writer import Action, Answer, Creation, Health, Item, Job, Once, Work, Writer, trial
+from aftereffect.service.store.writer import Action, Answer, Creation, Item, Job, Once, Writer, trial
 
 MOST_READ = 1_024
 """How many views, and how many models, are kept until their experiments change."""
+REMEMBERED_S = 1.0
+"""Seconds for which scopes are cached, and so the maximum delay of a revocation by another process."""
+HEALTH_S, TRIAL_S = 3.0, 20.0
+"""How long a write counts as a check of health, and how long a test write may take."""
 # Without l, o, 0 and 1, which are easily misread. Twenty of these 32 characters are 100 random bits.
 _CHARACTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 
@@ -87,8 +91,9 @@ class Store:
     events = _reading(reads.events)
     series = _reading(reads.series)
     reminders = _reading(webhooks.listed, internal=True)
+    _scopes = _reading(tokens.scopes_of, internal=True)
     tokens = _reading(tokens.listed, internal=True)
-    export = _reading(export.export)
+    export = _reading(reads.export)
     verify_page = _reading(verify.verify_page)
     verify = _reading(verify.verify)
     _head = _reading(reads.head)
@@ -100,10 +105,10 @@ class Store:
         self.now: Callable[[], str] = utc_now
         self._database = database
         self._writer = Writer(database, lambda: self.now())
-        self._token_cache = tokens.TokenCache(database.internal)
+        # The scopes of valid tokens, by their hashes, and when they were looked up.
+        self._recent: dict[str, tuple[frozenset[str], float]] = {}
         self._view_at = lru_cache(MOST_READ)(lambda id, _head: self._view(id))
         self._model_at = lru_cache(MOST_READ)(lambda id, _head: self._model(id))
-        self._health = Health(lambda: self._writer.submit(Job([("", Work(trial))])), lambda: database.kept_at)
 
     @cached_property
     def webhooks(self) -> tuple[str, ...]:
@@ -123,13 +128,13 @@ class Store:
         """
         database = Database(url)
         file = database.file
+        read_only = file is not None and file.read_only and address is None
         try:
             with refusing():
                 if file is not None:
                     schema.check_file(file.path)
-                read_only = file is not None and file.read_only and address is None
-                if file is not None and not read_only:
-                    file.lock(wait, address)
+                    if not read_only:
+                        file.lock(wait, address)
                 schema.upgrade(database.reading if read_only else database.writing, read_only=read_only)
                 # This leaves a reader open, which the close of an overwritten file needs.
                 database.check()
@@ -209,7 +214,7 @@ class Store:
 
     def _once(self, key: str | None, id: str, action: Action, *request: Any) -> Fields:
         """Carry out an action unless a request with this key has been; then answer as it was answered."""
-        return self.perform(id, action if key is None else Once(keys.hashed(key, *request), action))
+        return self.perform(id, action if key is None else Once(*keys.hashed(key, *request), action))
 
     async def aperform(self, id: str, command: Action) -> Fields:
         """As `perform`, for an event loop."""
@@ -244,37 +249,50 @@ class Store:
         new = checked(NewToken, {"name": name, "scopes": scopes}, "a token")
         secret = key or secrets.token_urlsafe(32)
         act = partial(tokens.create, name=new.name, scopes=[*new.scopes], key=secret, now=self.now())
-        made = self._once(key, "", Work(act), "create_token", new.name, new.scopes)
-        self._token_cache.forget()
+        made = self._once(key, "", act, "create_token", new.name, new.scopes)
+        self._recent.clear()
         return tokens.derived(secret, made["salt"])
 
     def revoke_token(self, id: str) -> None:
         """Revoke a token; takes effect at once here, within a second in other processes."""
-        self.perform("", Work(partial(tokens.revoke, identity=id, now=self.now())))
-        self._token_cache.forget()
+        self.perform("", partial(tokens.revoke, identity=id, now=self.now()))
+        self._recent.clear()
 
     def remind(self, id: str, webhook: str | None, after: float = 0.0) -> None:
         """Set the reminder of an experiment: which webhook to call so many days after a round; None for none."""
-        self.perform("", Work(partial(webhooks.change, identity=id, webhook=webhook, after=after)))
+        self.perform("", partial(webhooks.change, identity=id, webhook=webhook, after=after))
 
-    def change_reminder(self, known: StoredReminder, now: StoredReminder) -> bool:
+    def change_reminder(self, known: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
         """Change a reminder, unless it is no longer as known; return whether it was changed."""
-        return bool(self.perform("", Work(partial(webhooks.attempt, known=known, now=now)))["claimed"])
+        return bool(self.perform("", partial(webhooks.attempt, known=known, values=values))["claimed"])
 
     def scopes_of(self, token: str) -> frozenset[str] | None:
         """Return the scopes of a token, None if it is unknown or revoked."""
-        with refusing():
-            return self._token_cache.scopes_of(token)
+        began, found = time.monotonic(), self.recent_scopes_of(token)
+        if found is None:
+            found = self._scopes(token)
+            if found is not None:
+                self._recent[tokens.hashed(token)] = found, began
+        return found
 
     def recent_scopes_of(self, token: str) -> frozenset[str] | None:
         """Return the scopes of a token if they were looked up in the last second, without waiting for the database."""
-        return self._token_cache.recent(token)
+        scopes, at = self._recent.get(tokens.hashed(token), (None, 0.0))
+        return scopes if time.monotonic() - at < REMEMBERED_S else None
 
     def check_health(self) -> None:
-        """Raise Refused unless the database can be read and written; damaged experiments are not reported here."""
+        """Raise Refused unless the database can be read and written; damaged experiments are not reported here.
+
+        A test write goes through the writer and is synced to disk like any other, unless another one was just now.
+        """
         with refusing():
             self._database.check()
-        self._health.check()
+        if time.monotonic() - self._database.kept_at < HEALTH_S:
+            return
+        try:
+            _only(self._writer.submit(Job([("", trial)])).result(TRIAL_S))
+        except TimeoutError:
+            raise Refused("busy", f"the store has not finished a write for {TRIAL_S:g} s") from None
 
     def status(self) -> Status:
         """Return how the writer is doing."""

@@ -6,11 +6,9 @@ A fast hash is sufficient: a token has 256 random bits and cannot be guessed fro
 import base64
 import hashlib
 import hmac
-import math
 import secrets
-import time
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Refused
@@ -18,9 +16,6 @@ from aftereffect.service.messages import KnownToken
 from aftereffect.service.store import schema
 
 PREFIX = "ae_"
-REMEMBERED_S = 1.0
-"""Seconds for which scopes are cached, and so the maximum delay of a revocation by another process."""
-_MOST = 1024
 _tokens = schema.tokens.c
 
 
@@ -69,36 +64,8 @@ def listed(connection: Connection) -> list[KnownToken]:
     return [KnownToken(**{**row, "scopes": row["scopes"].split()}) for row in found]
 
 
-class TokenCache:
-    """Looks up the scopes of tokens, with a cache, because every request needs them."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._recent: dict[str, tuple[float, frozenset[str]]] = {}
-
-    def recent(self, token: str) -> frozenset[str] | None:
-        """Return a token's scopes if they were looked up in the last second; needs no connection."""
-        at, scopes = self._recent.get(hashed(token), (-math.inf, None))
-        return scopes if time.monotonic() - at < REMEMBERED_S else None
-
-    def scopes_of(self, token: str) -> frozenset[str] | None:
-        """Return a token's scopes, None if it is unknown or revoked."""
-        if not isinstance(token, str) or not token.startswith(PREFIX):
-            return None
-        if (known := self.recent(token)) is not None:
-            return known
-        key, now = hashed(token), time.monotonic()
-        query = select(_tokens.scopes).where(_tokens.hash == key, _tokens.revoked_at.is_(None))
-        with self._engine.connect() as connection:
-            found = connection.execute(query).scalar_one_or_none()
-        if found is None:
-            return None
-        if len(self._recent) >= _MOST:
-            self._recent.clear()
-        scopes = frozenset(found.split())
-        self._recent[key] = now, scopes
-        return scopes
-
-    def forget(self) -> None:
-        """Clear the cache: a token was created or revoked."""
-        self._recent.clear()
+def scopes_of(connection: Connection, token: str) -> frozenset[str] | None:
+    """Return a token's scopes, None if it is unknown or revoked."""
+    query = select(_tokens.scopes).where(_tokens.hash == hashed(token), _tokens.revoked_at.is_(None))
+    found = connection.execute(query).scalar_one_or_none()
+    return None if found is None else frozenset(found.split())

@@ -3,38 +3,25 @@
 Reminders are no part of the log, because nothing that is decided or recorded depends on them.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, literal, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from aftereffect.service.store import schema
 from aftereffect.service.store.event_log import find
 from aftereffect.service.store.reads import NUMBER
 
 _reminders = schema.reminders.c
-_fields = [column for column in schema.reminders.columns if column.name != "experiment"]
-_all = select(schema.experiments.c.id.label("experiment"), *_fields).join_from(schema.experiments, schema.reminders)
+_all = select(schema.experiments.c.id, schema.reminders).join_from(schema.experiments, schema.reminders)
 
 
-class StoredReminder(NamedTuple):
-    """The reminder of an experiment, with the fields of `schema.reminders`."""
-
-    experiment: str
-    webhook: str
-    after: float
-    round: int
-    attempts: int
-    next_at: str | None
-    outcome: str | None
-    outcome_at: str | None
-
-
-def listed(connection: Connection, identity: str | None = None) -> list[StoredReminder]:
-    """Return the reminders of all experiments, or of one."""
+def listed(connection: Connection, identity: str | None = None) -> Sequence[Row[Any]]:
+    """Return the reminders of all experiments, or of one: the id, and the columns of `schema.reminders`."""
     query = _all.order_by(_reminders.experiment)
     if identity is not None:
         query = query.where(_reminders.experiment == find(connection, identity, NUMBER).number)
-    return [StoredReminder(*row) for row in connection.execute(query)]
+    return connection.execute(query).all()
 
 
 def change(connection: Connection, identity: str, webhook: str | None, after: float) -> dict[str, bool]:
@@ -47,17 +34,7 @@ def change(connection: Connection, identity: str, webhook: str | None, after: fl
     return {}
 
 
-def inherit(connection: Connection, source: int, number: int) -> None:
-    """Give an experiment the reminder of another one, by their numbers, if that has one."""
-    query = select(literal(number), _reminders.webhook, _reminders.after, literal(0), literal(0))
-    names = ("experiment", "webhook", "after", "round", "attempts")
-    connection.execute(insert(schema.reminders).from_select(names, query.where(_reminders.experiment == source)))
-
-
-def attempt(connection: Connection, known: StoredReminder, now: StoredReminder) -> dict[str, bool]:
+def attempt(connection: Connection, known: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, bool]:
     """Change a reminder unless another process has changed it since it was read; return whether it was "claimed"."""
-    number = find(connection, known.experiment, NUMBER).number
-    same = [_reminders[name] == getattr(known, name) for name in ("webhook", "after", "round", "attempts")]
-    query = update(schema.reminders).where(_reminders.experiment == number, *same)
-    changed = {name: value for name, value in now._asdict().items() if name != "experiment"}
-    return {"claimed": connection.execute(query.values(**changed)).rowcount == 1}
+    same = [_reminders[name] == known[name] for name in ("experiment", "webhook", "after", "round", "attempts")]
+    return {"claimed": connection.execute(update(schema.reminders).where(*same).values(**values)).rowcount == 1}
