@@ -26,7 +26,6 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,8 +92,8 @@ class SqliteFile:
         # The lock holds without this file, so a failed write is ignored: a full disk must not prevent reading.
         with contextlib.suppress(OSError):
             holder_path(self.path).unlink(missing_ok=True)
-            with _opened(holder_path(self.path), os.O_WRONLY | os.O_CREAT | os.O_EXCL) as descriptor:
-                os.write(descriptor, json.dumps({"pid": os.getpid(), "address": address}).encode())
+            with open(holder_path(self.path), "x", encoding="utf-8", opener=_open) as file:
+                json.dump({"pid": os.getpid(), "address": address}, file)
 
     def _try_lock(self) -> bool:
         with _guard:
@@ -215,8 +214,8 @@ def holder(database: Path) -> dict[str, Any] | None:
     with _guard:
         if _stat(database)[:2] not in _locked:
             try:
-                with _opened(database, os.O_RDONLY) as descriptor:
-                    if _flock(descriptor, fcntl.LOCK_SH):
+                with open(database, "rb", opener=_open) as file:
+                    if _flock(file.fileno(), fcntl.LOCK_SH):
                         return None
             except OSError:
                 return None
@@ -225,9 +224,9 @@ def holder(database: Path) -> dict[str, Any] | None:
 
 def _told(database: Path) -> dict[str, Any]:
     found: dict[str, Any] = {"pid": None, "address": None}
-    with contextlib.suppress(OSError, ValueError), _opened(holder_path(database), os.O_RDONLY) as descriptor:
-        read = json.loads(os.pread(descriptor, 65_536, 0).decode("utf-8"))
-        if isinstance(read, dict) and _trusted(descriptor, database):
+    with contextlib.suppress(OSError, ValueError), open(holder_path(database), "rb", opener=_open) as file:
+        read = json.loads(file.read(65_536))
+        if isinstance(read, dict) and _trusted(file.fileno(), database):
             found |= {name: read.get(name) for name in found}
     return found
 
@@ -249,22 +248,13 @@ def _flock(descriptor: int, kind: int) -> bool:
     return False
 
 
-def _open(path: Path, flags: int) -> int:
+def _open(path: str | Path, flags: int) -> int:
     """Open a file without following a link; the descriptor is above 2, even if a standard stream is closed."""
     descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     if descriptor > 2:
         return descriptor
     try:
         return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
-    finally:
-        os.close(descriptor)
-
-
-@contextlib.contextmanager
-def _opened(path: Path, flags: int) -> Iterator[int]:
-    descriptor = _open(path, flags)
-    try:
-        yield descriptor
     finally:
         os.close(descriptor)
 
