@@ -15,7 +15,7 @@ import aftereffect as ae
 
 BASES: dict[str, Callable[[int, int, int], Any]] = {
     "tsallis tuned": lambda K, d, T: ae.TsallisFTRL(K, learning_rate=ae.theory.corollary_learning_rate(d, T)),
-    "tsallis small": lambda K, d, T: ae.TsallisFTRL(K, learning_rate=0.05),
+    "tsallis-inf": lambda K, d, T: ae.TsallisINF(K),
     "tsallis zero": lambda K, d, T: ae.TsallisFTRL(K, learning_rate=0.0),
     "adaptive": lambda K, d, T: ae.AdaptiveTsallis(K),
     "log barrier": lambda K, d, T: LogBarrier(K),
@@ -41,6 +41,12 @@ def _delayed(K: int, d: int, T: int) -> ae.Losses:
     return ae.spreads.delayed(_table(K, T), delays=delays, max_delay=d)
 
 
+def piled_up(horizon: int, max_delay: int) -> ae.Losses:
+    """Plays of a group of d+1 rounds all fall due in its last: totals of 0 and of d+1 or half that."""
+    table = np.tile([1.0, 0.5, 0.5], (horizon, 1))
+    return ae.spreads.delayed(table, delays=max_delay - np.arange(horizon) % (max_delay + 1), max_delay=max_delay)
+
+
 SPREADS: dict[str, Callable[[int, int, int], ae.Losses]] = {
     "components": _components,
     "split": lambda K, d, T: ae.spreads.random_split(_table(K, T), max_delay=d, seed=5),
@@ -61,8 +67,6 @@ def _blocks_agree(exact: ae.Simulation, quick: ae.Simulation, *, fed: bool = Tru
     Cumulative regrets of the block engine are added in another order: 1e-8 of themselves, or where they come
     near 0 1e-12 of the rounds, which bounds the losses they are a difference of.
     """
-    assert exact.traces is not None
-    assert quick.traces is not None
     assert len(exact.traces) == len(quick.traces) == exact.runs
     for a, b in zip(exact.traces, quick.traces, strict=True):
         np.testing.assert_array_equal(a.starts, b.starts)

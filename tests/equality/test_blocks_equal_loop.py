@@ -17,6 +17,17 @@ def wrapped(bandit: Any, max_delay: int, coins: Any = None, **options: Any) -> a
     return ae.CompositeLossWrapper(bandit, max_delay=max_delay, coins=bias, seed=0, **options)
 
 
+def windows(max_delay: int, coins: Any = None, **options: Any) -> ae.CompositeLossWrapper:
+    return wrapped(ae.TsallisFTRL(3, learning_rate=2.0), max_delay, coins, **options)
+
+
+def stretches(max_delay: int, coins: Any = None, **options: Any) -> ae.CoinCleanWrapper:
+    return ae.CoinCleanWrapper(ae.AdaptiveTsallis(3), max_delay=max_delay, coins=coins, seed=0, **options)
+
+
+either = pytest.mark.parametrize("player", [windows, stretches])
+
+
 def both(player: Any, losses: ae.Losses, **options: Any) -> tuple[ae.Simulation, ae.Simulation]:
     settings = {"runs": 2, "seed": 9, "trace": True, **options}
     exact = ae.simulate(player, losses, engine="loop", **settings)
@@ -73,26 +84,23 @@ def test_a_horizon_of_just_one_block(make: Any, blocks_agree: Any) -> None:
     # T = 2d+1 with the one coin at its end: the one update is in the last round and no block follows.
     exact, quick = both(wrapped(ae.Exp3(3, learning_rate=0.5), 2, [0, 0, 0, 0, 1]), make("split", 3, 2, 5))
     assert exact.updates.tolist() == [1, 1]
-    assert quick.traces is not None
     assert [blocks.starts.tolist() for blocks in quick.traces] == [[1], [1]]
     blocks_agree(exact, quick)
 
 
+@either
 @pytest.mark.parametrize("max_delay", [0, 1, 2, 7])
 def test_checkpoints_in_every_round(
-    max_delay: int, spread: Maker, blocks_agree: Any, played_arms: Any
+    player: Any, max_delay: int, spread: Maker, blocks_agree: Any, played_arms: Any
 ) -> None:
     # Among them the first d rounds of each block, where the arm before still owes.
     horizon = 300
     losses = spread(3, max_delay, horizon)
     every = np.arange(1, horizon + 1)
-    exact, quick = both(
-        wrapped(ae.TsallisFTRL(3, learning_rate=1.0), max_delay, 0.3 / (max_delay + 1)), losses, checkpoints=every
-    )
+    exact, quick = both(player(max_delay, 0.3 / (max_delay + 1)), losses, checkpoints=every)
     np.testing.assert_array_equal(quick.rounds, every)
     blocks_agree(exact, quick)
     best = losses.arm_totals().cumsum(axis=0).min(axis=1)
-    assert quick.traces is not None
     for blocks, regrets in zip(quick.traces, quick.regrets, strict=True):
         arms = played_arms(blocks, horizon)
         np.testing.assert_allclose(regrets, losses.totals(arms).cumsum() - best, rtol=1e-8, atol=1e-10)
@@ -107,16 +115,18 @@ def test_without_delay_blocks_are_geometric(bias: float, make: Any, blocks_agree
     blocks_agree(exact, quick)
 
 
-def test_coins_that_always_fall_heads_never_update(make: Any, blocks_agree: Any) -> None:
-    exact, quick = both(wrapped(ae.Exp3(3, learning_rate=0.5), 1, 1.0), make("split", 3, 1, 500))
+@either
+def test_coins_that_always_fall_heads_never_update(player: Any, make: Any, blocks_agree: Any) -> None:
+    exact, quick = both(player(1, 1.0), make("split", 3, 1, 500))
     assert quick.updates.tolist() == [0, 0]
     blocks_agree(exact, quick)
 
 
+@either
 @pytest.mark.parametrize("length", [1_500, 2_000])
-def test_given_coins(length: int, make: Any, blocks_agree: Any) -> None:
+def test_given_coins(player: Any, length: int, make: Any, blocks_agree: Any) -> None:
     coins = (np.random.default_rng(4).random(length) < 0.2).tolist()
-    exact, quick = both(wrapped(ae.TsallisFTRL(3, learning_rate=2.0), 2, coins), make("split", 3, 2, 1_500))
+    exact, quick = both(player(2, coins), make("split", 3, 2, 1_500))
     assert exact.updates.min() > 50
     blocks_agree(exact, quick)
 
@@ -124,21 +134,19 @@ def test_given_coins(length: int, make: Any, blocks_agree: Any) -> None:
 @pytest.mark.parametrize("engine", ["loop", "rounds", "blocks"])
 def test_given_coins_that_end_too_soon(engine: str, make: Any) -> None:
     player = wrapped(ae.TsallisFTRL(3, learning_rate=2.0), 2, [0, 0, 0, 0, 1] * 10)
-    with pytest.raises(
-        ae.CoinsExhausted, match="coins must have a value for every round, but ended before round 51"
-    ):
+    with pytest.raises(ae.CoinsExhausted, match="coins must have a value for every round, but ended before round 51"):
         ae.simulate(player, make("split", 3, 2, 60), runs=2, engine=engine)
 
 
+@either
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-1.0, 1.0), (-3.0, -0.5), (0.25, 40.0)])
-def test_directions_and_ranges(direction: str, low: float, high: float, blocks_agree: Any) -> None:
+def test_directions_and_ranges(player: Any, direction: str, low: float, high: float, blocks_agree: Any) -> None:
     d, horizon = 2, 3_000
     table = np.random.default_rng(8).uniform(low, high, (horizon, 3))
     losses = ae.spreads.random_split(table, max_delay=d, seed=2, direction=direction, low=low, high=high)
     span = {"direction": direction, "low": low, "high": high}
-    exact, quick = both(wrapped(ae.TsallisFTRL(3, learning_rate=3.0), d, **span), losses, checkpoints=777)
-    assert exact.traces is not None
+    exact, quick = both(player(d, **span), losses, checkpoints=777)
     fed = np.concatenate([blocks.fed_losses for blocks in exact.traces])
     assert np.nanmin(fed) < np.nanmax(fed)
     blocks_agree(exact, quick)

@@ -53,7 +53,6 @@ def test_ctrl_c(engine: str, child: Callable[..., Any]) -> None:
     )
     with process:
         try:
-            assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             time.sleep(0.5)
             assert process.poll() is None
@@ -82,7 +81,6 @@ def at_a_terminal(arguments: dict[str, Any]) -> tuple[str, str]:
         except OSError:
             # How Linux says that nobody holds the other end any more.
             pass
-        assert process.stdout is not None
         printed = process.stdout.read()
     os.close(ours)
     assert process.returncode == 0, seen.decode()

@@ -280,9 +280,7 @@ def test_a_kernel_may_move_to_another_file(tmp_path: Path, output: Any) -> None:
 
 def test_a_kernel_without_a_source_file(output: Any) -> None:
     # As in a notebook or at the prompt.
-    code = CHOICES.replace("CHOICE", "0") + FIXED.replace("CHOICE", "1").replace(
-        "from choices import chosen", ""
-    )
+    code = CHOICES.replace("CHOICE", "0") + FIXED.replace("CHOICE", "1").replace("from choices import chosen", "")
     assert output(f"{code}\nprint(*play())") == "blocks {1}"
 
 

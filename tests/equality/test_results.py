@@ -76,8 +76,6 @@ def test_instances_depend_on_the_seed_alone() -> None:
 def test_pseudo_regret_counts_plays(engine: str, direction: str, played_arms: Callable[..., Any]) -> None:
     sim = ae.simulate(player(direction), losses(direction), runs=3, engine=engine, trace=True, checkpoints=30)
     gaps = [0.0, 0.15, 0.6] if direction == "minimize" else [0.6, 0.45, 0.0]
-    assert sim.traces is not None
-    assert sim.pseudo_regrets is not None
     for blocks, found in zip(sim.traces, sim.pseudo_regrets, strict=True):
         arms = played_arms(blocks, HORIZON)
         by_hand = [math.fsum(gaps[arm] for arm in arms[:t]) for t in sim.rounds]
@@ -90,7 +88,6 @@ def test_pseudo_regret_counts_plays(engine: str, direction: str, played_arms: Ca
 def test_regret_from_the_arms_played(engine: str, direction: str, played_arms: Callable[..., Any]) -> None:
     world = losses(direction)
     sim = ae.simulate(player(direction), world, runs=3, engine=engine, trace=True)
-    assert sim.traces is not None
     for blocks, found in zip(sim.traces, sim.regret, strict=True):
         assert found == pytest.approx(world.regret(played_arms(blocks, HORIZON)), rel=1e-8)
 
@@ -234,7 +231,6 @@ def test_the_plot(sim: ae.Simulation) -> None:
     assert corners[:, 1].min() == pytest.approx(sim.curve.low.min())
     assert corners[:, 1].max() == pytest.approx(sim.curve.high.max())
     legend = axes.get_legend()
-    assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["mine"]
     own = Figure().subplots()
     assert sim.plot(own) is own
@@ -244,9 +240,7 @@ def test_the_plot(sim: ae.Simulation) -> None:
 def test_compare_wants_the_same_losses() -> None:
     player = ae.CompositeLossWrapper.tuned(n_arms=2, max_delay=1, horizon=200)
     sims = [
-        ae.simulate(
-            player, ae.spreads.delayed(ae.tables.iid(200, means=means, seed=1), delays=1), runs=3, seed=0
-        )
+        ae.simulate(player, ae.spreads.delayed(ae.tables.iid(200, means=means, seed=1), delays=1), runs=3, seed=0)
         for means in ([0.5, 0.2], [0.9, 0.1])
     ]
     assert ae.compare(sims[0], sims[0]).mean == 0.0

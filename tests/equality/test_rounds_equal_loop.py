@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.equality.conftest import piled_up
+from tests.equality.test_blocks_equal_loop import either
 
 import aftereffect as ae
 
@@ -21,12 +23,6 @@ def both(player: Any, losses: ae.Losses, **options: Any) -> tuple[ae.Simulation,
     quick = ae.simulate(player, losses, engine="rounds", **settings)
     np.testing.assert_array_equal(quick.regrets, exact.regrets)
     return exact, quick
-
-
-def piled_up(horizon: int, max_delay: int) -> ae.Losses:
-    """Plays of a group of d+1 rounds all fall due in its last: totals of 0 and of d+1 or half that."""
-    table = np.tile([1.0, 0.5, 0.5], (horizon, 1))
-    return ae.spreads.delayed(table, delays=max_delay - np.arange(horizon) % (max_delay + 1), max_delay=max_delay)
 
 
 @pytest.mark.parametrize("max_delay", [0, 2])
@@ -75,15 +71,14 @@ def test_rewards_in_a_range(blocks_agree: Any) -> None:
 
 @pytest.mark.parametrize("out_of_range", ["void", "clip"])
 @pytest.mark.parametrize("claimed", [0, 1, 2])
-def test_effects_longer_than_the_player_thinks(out_of_range: str, claimed: int, blocks_agree: Any) -> None:
-    losses = piled_up(HORIZON, 5)
-    player = ae.CompositeLossWrapper(
-        ae.TsallisFTRL(3, learning_rate=2.0), max_delay=claimed, coins=0.3, out_of_range=out_of_range
-    )
-    exact, quick = both(player, losses)
+@either
+def test_effects_longer_than_the_player_thinks(player: Any, out_of_range: str, claimed: int, blocks_agree: Any) -> None:
+    losses, template = piled_up(HORIZON, 5), player(claimed, 0.3, out_of_range=out_of_range)
+    exact, quick = both(template, losses)
     blocks_agree(exact, quick, fed=False)
+    assert exact.updates.min() > 0
     # Impossible totals did occur: the interactive player counts them.
-    told = player.fresh(4)
+    told = template.fresh(4)
     stream = losses.stream()
     for _ in range(HORIZON):
         told.tell(stream.play(told.ask()))
@@ -107,10 +102,10 @@ def test_windows_that_cannot_be(out_of_range: str, blocks_agree: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", ["loop", "rounds", "auto"])
-def test_impossible_totals_raise(engine: str) -> None:
-    player = ae.CompositeLossWrapper(ae.TsallisFTRL(3, learning_rate=2.0), max_delay=0, coins=0.3)
+@either
+def test_impossible_totals_raise(player: Any, engine: str) -> None:
     with pytest.raises(ae.InvalidTotal, match=r"total must .* (is|got) [3-6]\.[05]$"):
-        ae.simulate(player, piled_up(HORIZON, 5), runs=3, engine=engine)
+        ae.simulate(player(0, 0.3), piled_up(HORIZON, 5), runs=3, engine=engine)
 
 
 @pytest.mark.parametrize("engine", ["loop", "rounds"])

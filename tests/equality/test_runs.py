@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.rounds import arms_on
 
 import aftereffect as ae
 
@@ -61,18 +62,11 @@ def test_more_runs_than_a_chunk_holds(losses: ae.Losses) -> None:
 
 
 @pytest.mark.parametrize("engine", ["blocks", "rounds", "loop"])
-def test_run_0_is_the_interactive_player(
-    engine: str, losses: ae.Losses, played_arms: Callable[..., Any]
-) -> None:
+def test_run_0_is_the_interactive_player(engine: str, losses: ae.Losses, played_arms: Callable[..., Any]) -> None:
     template = players()["blocks"]
     sim = ae.simulate(template, losses, runs=3, seed=123, engine=engine, trace=True)
     live = ae.CompositeLossWrapper(ae.TsallisFTRL(3, learning_rate=2.0), max_delay=2, coins=0.2, seed=123)
-    stream = losses.stream()
-    arms = []
-    for _ in range(HORIZON):
-        arms.append(live.ask())
-        live.tell(stream.play(arms[-1]))
-    assert sim.traces is not None
+    arms = arms_on(live, losses)
     np.testing.assert_array_equal(played_arms(sim.traces[0], HORIZON), arms)
     assert sim.regret[0] == pytest.approx(losses.regret(arms), rel=1e-8)
     assert played_arms(sim.traces[1], HORIZON).tolist() != arms
@@ -81,12 +75,7 @@ def test_run_0_is_the_interactive_player(
 @pytest.mark.parametrize("name", ["blocks", "rounds"])
 def test_run_r_is_the_copy_with_its_streams(name: str, losses: ae.Losses) -> None:
     sim = ae.simulate(players()[name], losses, runs=5, seed=31)
-    twin = players()[name].fresh(31, 4)
-    stream = losses.stream()
-    arms = []
-    for _ in range(HORIZON):
-        arms.append(twin.ask())
-        twin.tell(stream.play(arms[-1]))
+    arms = arms_on(players()[name].fresh(31, 4), losses)
     assert sim.regret[4] == pytest.approx(losses.regret(arms), rel=1e-8)
 
 
@@ -95,9 +84,7 @@ def test_a_played_template_is_refused(engine: str, losses: ae.Losses) -> None:
     player = players()["blocks"]
     player.ask()
     before = player.state()
-    with pytest.raises(
-        ae.InvalidArgument, match="player must be unplayed to be copied, but it is in round 1"
-    ):
+    with pytest.raises(ae.InvalidArgument, match="player must be unplayed to be copied, but it is in round 1"):
         ae.simulate(player, losses, runs=3, engine=engine)
     assert player.state() == before
 
@@ -118,9 +105,6 @@ def test_calls_with_one_seed_share_out_the_runs_of_one_simulation() -> None:
         for start, runs in ((0, 2), (2, 3))
     )
     np.testing.assert_array_equal(np.concatenate([first.regrets, rest.regrets]), whole.regrets)
-    assert whole.states is not None
-    assert first.states is not None
-    assert rest.states is not None
     np.testing.assert_array_equal(np.concatenate([first.states, rest.states]), whole.states)
     # States change nothing, and are kept on demand only.
     without = ae.simulate(player, losses, runs=5, seed=9, progress=False)

@@ -84,29 +84,22 @@ def test_a_kernel_of_more_than_the_whole_effect_is_refused(tmp_path: Path) -> No
         read_history(path, kernel=[50, 30, 20])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "mine.csv, line 1: must name the columns, but the file is empty"),
-        ("round,lag0\n1,2\n", r"line 1, column 'arm': must occur once, but occurs 0 times in \['round', 'lag0'\]"),
-        ("round,arm,arm,lag0\n", "column 'arm': must occur once, but occurs 2 times"),
-        ("round,arm,effect\n1,a,2\n", "column 'lag0': must occur once, but occurs 0 times"),
-        ("round,arm,total\n1,a,2\n", "a file of arms and totals is for `aftereffect carryover`"),
-        ("round,arm,lag0,lag2\n1,a,2,3\n", "column 'lag1': must occur once, but occurs 0 times"),
-        ("round,arm,lag0\n1,a,2\n1,b\n", "line 3: must have 3 columns, as line 1, but has 2"),
-        ("round,arm,lag0\n1,a,2\n1,b,two\n", "line 3, column 'lag0': must be a finite number, but got 'two'"),
-        ("round,arm,lag0\n1,a,\n", "must be a finite number, but got ''; if the number is not known, leave the row"),
-        ("round,arm,lag0\n1,a,inf\n", "line 2, column 'lag0': must be a finite number, but got 'inf'"),
-        ("round,arm,lag0\n1,a,1_0\n", "line 2, column 'lag0': must be a finite number, but got '1_0'"),
-        ("round,arm,lag0\n1.5,a,1\n", r"line 2, column 'round': must be a whole number or a date .* got '1\.5'"),
-        ("round,arm,lag0\n1,a,1\n2024-01-01,b,1\n", "line 3, column 'round': must be a whole number like those above"),
-        ("round,arm,lag0\n2024-01-01,a,1\n7,b,1\n", "column 'round': must be a date like those above, but got '7'"),
-        ("round,arm,lag0\n1, ,1\n", "line 2, column 'arm': must be a name, but it is empty"),
-        ("round,arm,lag0\n1,a,1\n\n1,a,2\n", "line 4: a round must have at most one row for each arm, but arm "),
-        ("round,arm,lag0\n1,a,1\n2,a,2\n", "column 'arm': must name at least 2 arms, but has 1"),
-        ('round,arm,lag0\n1,"a"b,1\n', "line 2: must be comma-separated values, but"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "mine.csv, line 1: must name the columns, but the file is empty"),
+    ("round,lag0\n1,2\n", r"line 1, column 'arm': must occur once, but occurs 0 times in \['round', 'lag0'\]"),
+    ("round,arm,effect\n1,a,2\n", "column 'lag0': must occur once, but occurs 0 times"),
+    ("round,arm,total\n1,a,2\n", "a file of arms and totals is for `aftereffect carryover`"),
+    ("round,arm,lag0\n1,a,2\n1,b\n", "line 3: must have 3 columns, as line 1, but has 2"),
+    ("round,arm,lag0\n1,a,2\n1,b,two\n", "line 3, column 'lag0': must be a finite number, but got 'two'"),
+    ("round,arm,lag0\n1,a,\n", "must be a finite number, but got ''; if the number is not known, leave the row"),
+    ("round,arm,lag0\n1.5,a,1\n", r"line 2, column 'round': must be a whole number or a date .* got '1\.5'"),
+    ("round,arm,lag0\n1,a,1\n2024-01-01,b,1\n", "line 3, column 'round': must be a whole number like those above"),
+    ("round,arm,lag0\n2024-01-01,a,1\n7,b,1\n", "column 'round': must be a date like those above, but got '7'"),
+    ("round,arm,lag0\n1, ,1\n", "line 2, column 'arm': must be a name, but it is empty"),
+    ("round,arm,lag0\n1,a,1\n\n1,a,2\n", "line 4: a round must have at most one row for each arm, but arm "),
+    ("round,arm,lag0\n1,a,1\n2,a,2\n", "column 'arm': must name at least 2 arms, but has 1"),
+    ('round,arm,lag0\n1,"a"b,1\n', "line 2: must be comma-separated values, but"),
+])
 def test_a_bad_file_is_named_with_line_column_and_reason(text: str, message: str, write: Write):
     with pytest.raises(InvalidHistory, match=message) as caught:
         read_history(write(text))
@@ -229,16 +222,13 @@ def test_the_verdict_is_against_the_exact_regret_of_uniform_play(write: Write):
     assert short.verdict().endswith(" of the regret of uniform play. Only about 9 decisions: too few to learn from.")
 
 
-@pytest.mark.parametrize(
-    ("labels", "gaps"),
-    [
-        (["1", "2", "3"], 0),
-        (["1", "2", "5", "6", "8"], 3),
-        (["2024-01-01", "2024-01-08", "2024-01-22"], 1),
-        (["2024-01-01", "2024-02-01", "2024-03-01"], 0),
-        (["7"], 0),
-    ],
-)
+@pytest.mark.parametrize(("labels", "gaps"), [
+    (["1", "2", "3"], 0),
+    (["1", "2", "5", "6", "8"], 3),
+    (["2024-01-01", "2024-01-08", "2024-01-22"], 1),
+    (["2024-01-01", "2024-02-01", "2024-03-01"], 0),
+    (["7"], 0),
+])
 def test_missing_rounds_are_counted(labels: list[str], gaps: int, write: Write):
     rows = [f"{label},{arm},1\n" for label in reversed(labels) for arm in "ab"]
     recording = read_history(write("round,arm,lag0\n" + "".join(rows)))

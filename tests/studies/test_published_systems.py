@@ -53,7 +53,6 @@ def test_anonymous_rewards_with_another_best_arm_and_late_zeros() -> None:
     )
     assert usual.components().tolist() == expected.components().tolist()
     late = build_losses(cell(2, 5, name="anonymous", gap=0.1, best_arm=1, late_zeros=True))
-    assert late.means is not None
     assert late.means.tolist() == [0.5, 0.6]
     parts = late.components()
     # One component of every play arrives, those of zeros too, which add nothing.

@@ -90,7 +90,6 @@ def test_stability(tmp_path: Path) -> None:
     assert found["regret"].null_count() == 2
     # The same by hand: walk the base through every run's blocks with its public methods.
     sim = ae.simulate(player, losses, runs=20, seed=cell_seed(cell, "runs"), trace=True)
-    assert sim.traces is not None
     moves: dict[bool, list[float]] = {False: [], True: []}
     for blocks in sim.traces:
         bandit = player.bandit.fresh()
@@ -159,9 +158,7 @@ def test_nothing_is_done_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert kept.equals(first.times)
 
 
-def test_a_failure_is_recorded_stops_nobody_and_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_is_recorded_stops_nobody_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = measure.measure
 
     def failing(cell: Cell, *rest: Any) -> Any:

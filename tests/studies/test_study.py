@@ -130,33 +130,20 @@ def test_cells_are_copies() -> None:
     assert study.cells()[0]["seed"] == 0
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("seed = 5", "sead = 5", "sead must be a key of a study"),
-        ("seed = 5", "seed = -1", "seed must be at least 0, but got -1"),
-        ("runs = 40", "runs = 41", "runs must be a multiple of instances, 2, but got 41"),
-        ("runs = 40", "runs = 4.5", "runs must be an int, but got 4.5"),
-        ('name = "mine"', 'name = "../mine"', "name must consist of letters"),
-        ('name = "mine"', "", "name must be given"),
-        ("n_arms = [2, 3]", "n_arms = [1]", "grid.n_arms must be at least 2, but got 1"),
-        ("n_arms = [2, 3]", "n_arms = [2, 2]", "grid.n_arms must hold at least one number, without repetitions"),
-        ("n_arms = [2, 3],", "", "grid.n_arms must be given"),
-        ("n_arms = [2, 3]", "arms = [2]", "grid.arms must be one of n_arms"),
-        ("gap = 0", "gap = 0.7", "instance.gap must be at most 0.5, but got 0.7"),
-        ("gap = 0", "gap = 0\ngap_scale = 1", "instance.gap must be left out where gap_scale is given"),
-        ("gap = 0", "gop = 0", "instance.gop must be a setting of 'split'"),
-        ('name = "hard"', 'name = "herd"', "instance.name must be one of split"),
-        ('name = "Naive"', 'name = "knave"', "player.name must be one of CompositeLossWrapper"),
-        ('name = "Naive"', 'name = "Naive"\nmax_delay = -2', "player.max_delay must be at least 0, but got -2"),
-        ('base = "exp3"', 'base = "exp4"', "player.base must be one of 'tsallis'"),
-        ('on = "the adversary"', 'on = "nobody"', "player 'Naive' must be able to play in at least one cell"),
-        ("runs = 2\n", "name = 'other'\n", "quick.name must be a key"),
-        ("checkpoints = [10, 100]", 'checkpoints = "often"', "checkpoints must be one of 'log'"),
-        ("[[player]]", "[player]", "must be a readable TOML file"),
-        ("seed = 5", "seed = ", "must be a readable TOML file"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "says"), [
+    ('name = "mine"', 'name = "../mine"', "name must consist of letters"),
+    ('name = "mine"', "", "name must be given"),
+    ("n_arms = [2, 3]", "n_arms = [2, 2]", "grid.n_arms must hold at least one number, without repetitions"),
+    ("gap = 0", "gap = 0.7", "instance.gap must be at most 0.5, but got 0.7"),
+    ("gap = 0", "gap = 0\ngap_scale = 1", "instance.gap must be left out where gap_scale is given"),
+    ("gap = 0", "gop = 0", "instance.gop must be a setting of 'split'"),
+    ('name = "hard"', 'name = "herd"', "instance.name must be one of split"),
+    ('name = "Naive"', 'name = "knave"', "player.name must be one of CompositeLossWrapper"),
+    ('on = "the adversary"', 'on = "nobody"', "player 'Naive' must be able to play in at least one cell"),
+    ("checkpoints = [10, 100]", 'checkpoints = "often"', "checkpoints must be one of 'log'"),
+    ("[[player]]", "[player]", "must be a readable TOML file"),
+    ("seed = 5", "seed = ", "must be a readable TOML file"),
+])
 def test_a_bad_file(old: str, new: str, says: str, tmp_path: Path) -> None:
     assert old in GOOD
     path = write(tmp_path, GOOD.replace(old, new, 1))

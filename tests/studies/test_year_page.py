@@ -11,7 +11,6 @@ import pytest
 from aftereffect.core.errors import AftereffectWarning
 from aftereffect.studies.measure import ROWS
 from aftereffect.studies.report.page import Page
-from aftereffect.studies.study import Study
 
 HOME = Path(__file__).parents[2] / "docs" / "studies"
 
@@ -90,23 +89,6 @@ def test_a_page_without_rows_of_fatigue_has_no_section_on_it() -> None:
     page = Page("year")
     assert len(equal_split.shares(page, frame(*everyone(10.0, 25.0, 45.0)))) == 2
     assert "If arms tire" not in page.render()
-
-
-def test_the_study_varies_one_thing_at_a_time_around_its_centre_and_has_at_most_600_cells() -> None:
-    cells = Study.load(HOME / "year.toml").cells()
-    assert len(cells) <= 600
-    mine = [cell for cell in cells if cell["player"] == {"name": "LagPlayer"}]
-    sizes = ("n_arms", "horizon", "n_units")
-    given = [{**cell["instance"], **{name: cell.get(name, 1) for name in sizes}} for cell in mine]
-    found = {name: {each[name] for each in given if name in each} for each in given for name in each}
-    assert found["horizon"] >= {60, 365, 730}
-    assert found["n_arms"] == {2, 3, 4, 6}
-    assert found["n_units"] == {1, 5, 60}
-    assert found["half_life"] == {1.0, 7.0}
-    assert found["curves"] == {"alike", "last", "negative"}
-    assert found["path"] == {"ar", "season", "jumps", "trend"}
-    assert found["change"] == {"drift", "swap", "hidden", "fatigue"}
-    assert (min(found["noise"]), max(found["noise"])) == (0.05, 1.0)
 
 
 @pytest.mark.filterwarnings(f"ignore::{AftereffectWarning.__module__}.AftereffectWarning")
