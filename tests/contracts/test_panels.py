@@ -124,7 +124,7 @@ def test_whom_it_takes() -> None:
         (wrapper(ae.Exp3(2, learning_rate=0.1), Another), 2, f"{whom}, but got "),
         (played, 2, f"player must be unplayed {many} it is in round 1"),
         (wrapper(ae.UCB1(2)), 2, f"bandit must have averaged updates, an update_many in its kernel, {many} UCB1("),
-        (wrapper(HedgedLeader(2)), 2, "player.bandit must have averaged updates, a method update_many(arms, losses), "),
+        (wrapper(HedgedLeader(2)), 2, "bandit must have averaged updates, a method update_many(arms, losses), "),
         (wrapper(ae.Exp3(2, learning_rate=0.1)), 0, "n_units must be at least 1, but got 0"),
         (wrapper(ae.Exp3(2, learning_rate=0.1)), 1.5, "n_units must be an int, but got 1.5"),
         (wrapper(ae.Exp3(2, learning_rate=0.1)), True, "n_units must be an int, but got True"),

@@ -97,38 +97,29 @@ class KernelBandit:
 
     def update(self, arm: int, loss: float) -> None:
         """Feed the loss of an arm that was drawn from `probabilities`."""
-        arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
-        loss = checks.real("loss", loss, low=0.0, high=1.0)
+        self.learn(*self._checked("arm", arm, "loss", loss))
+
+    def _checked(self, name: str, arm: int, loss_name: str, loss: float) -> tuple[int, float]:
+        """Return an arm and its loss, which were given under these names, after checks."""
+        arm = checks.integer(name, arm, low=0, high=self.n_arms - 1)
+        loss = checks.real(loss_name, loss, low=0.0, high=1.0)
         if self.probabilities[arm] == 0.0:
-            raise InvalidArgument(f"arm must have positive probability, but arm {arm} has probability 0")
-        self.learn(arm, loss)
+            raise InvalidArgument(f"{name} must have positive probability, but arm {arm} has probability 0")
+        return arm, loss
 
     def learn(self, arm: int, loss: float) -> None:
         """Update without checks, for callers that guarantee an arm in 0..K-1 and a loss in [0, 1]."""
         self.run(kernel.bandit_update, arm, loss)
 
-    def check_many(self) -> None:
-        """Raise an error if the kernel has no `update_many`."""
-        if kernel.BANDITS[type(self.params)].update_many is None:
-            raise InvalidArgument(
-                "bandit must have averaged updates, an update_many in its kernel, to be shared by units, "
-                f"but {self!r} has none"
-            )
-
     def update_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
         """Feed the losses of arms that several units drew from `probabilities`; their estimates are averaged."""
-        self.check_many()
+        check_many(self)
         if not len(arms) == len(losses) > 0:
             raise InvalidArgument(
                 f"losses must have the length of arms, at least 1, but got {len(losses)} for {len(arms)} arms"
             )
-        arms = [checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in arms]
-        losses = [checks.real("losses", loss, low=0.0, high=1.0) for loss in losses]
-        q = self.probabilities
-        for arm in arms:
-            if q[arm] == 0.0:
-                raise InvalidArgument(f"arms must have positive probability, but arm {arm} has probability 0")
-        self.learn_many(arms, losses)
+        checked = [self._checked("arms", arm, "losses", loss) for arm, loss in zip(arms, losses, strict=True)]
+        self.learn_many([arm for arm, _ in checked], [loss for _, loss in checked])
 
     def learn_many(self, arms: Sequence[int], losses: Sequence[float]) -> None:
         """Do the same as `update_many` without checks; see `learn`."""
@@ -203,6 +194,17 @@ class KernelBandit:
     def __repr__(self) -> str:
         named = "".join(f", {name}={value!r}" for name, value in self.settings.items())
         return f"{type(self).__name__}(n_arms={self.n_arms}{named})"
+
+
+def check_many(bandit: Any) -> None:
+    """Raise an error if a base algorithm has no averaged updates."""
+    how, known = "a method update_many(arms, losses)", hasattr(bandit, "update_many")
+    if isinstance(bandit, KernelBandit):
+        how, known = "an update_many in its kernel", kernel.BANDITS[type(bandit.params)].update_many is not None
+    if not known:
+        raise InvalidArgument(
+            f"bandit must have averaged updates, {how}, to be shared by units, but {bandit!r} has none"
+        )
 
 
 def kernel_base(bandit: Any) -> Any:

@@ -22,8 +22,8 @@ from aftereffect.engines.workload import Blocks, Outcome, Workload, cores, progr
 from aftereffect.losses.protocol import Losses
 from aftereffect.players.base import PAST, BasePlayer
 from aftereffect.players.registry import label_of
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.panel import Panel
-from aftereffect.players.wrapper.wrapper import BlockWrapper
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -290,7 +290,7 @@ def simulate(
         raise InvalidArgument(f"runs must be a multiple of instances, but got {runs} runs and {instances} instances")
     threads = checks.integer("threads", cores() if threads is None else threads, low=1)
     chosen, form = choose(player, losses, engine)
-    watch = player.certificate_places() if chosen == "blocks" and isinstance(player, BlockWrapper) else []
+    watch = player.certificate_places() if chosen == "blocks" and isinstance(player, CoinCleanWrapper) else []
     if trace and isinstance(player, Panel):
         raise InvalidArgument(f"trace must be False for a panel, whose units have different arms, but got {trace!r}")
     points = checkpoint_rounds(checkpoints, losses.horizon)

@@ -374,15 +374,8 @@ kernel.register(LagAdviceParams, kernel.AdviserKernel(lags_size, lags_begin, lag
 def lags_learn(
     params: LagAdviceParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState, again: bool
 ) -> None:
-    """Let the model hear rounds: the arm (−1: none) and the total (NaN: missing) of every unit, in order.
-
-    again: from the beginning.
-    """
-    model = state[model_at(params, n_arms) :]
-    if again:
-        lags.begin(params.player.model, n_arms, model)
-    for i in range(arms.shape[0]):
-        lags.hear(params.player.model, n_arms, model, i % params.player.n_units, int(arms[i]), totals[i])
+    """Let the model hear rounds (`lag_player.learn`)."""
+    lag_player.learn(params.player, n_arms, state[ADVICE + n_arms :], arms, totals, again)
 
 
 class Lags(KernelAdviser):

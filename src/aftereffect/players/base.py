@@ -1,9 +1,10 @@
 """Base classes of players.
 
-    BasePlayer                  range of effects, seed, order of ask and tell; `fresh`, `state`, `from_state`, repr
-      KernelPlayer              a player in kernel form: ask, tell
-      LabelledKernelPlayer      the same under labelled feedback
-      BanditPlayer              a player with any Bandit as base, in kernel form or not
+    BasePlayer                  range of effects, seed, settings, copies, saved states
+      AnonymousPlayer           told totals, of one unit or of several that share it
+        KernelPlayer            in kernel form
+        BanditPlayer            with any Bandit as base, in kernel form or not
+      LabelledKernelPlayer      told losses with their rounds, in kernel form
 """
 
 import copy
@@ -26,7 +27,7 @@ from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.core.kernel import DREW, FED, FloatState, WordState
 from aftereffect.players import limits
-from aftereffect.players.limits import Limits, Range
+from aftereffect.players.limits import Common, Limits
 from aftereffect.players.protocol import Arrival, LabelledRound, PanelRound, Round
 
 # A player warns if it plays more than this many times the rounds for which it was tuned.
@@ -41,48 +42,55 @@ def number(place: int, title: str, kind: type = float) -> Any:
 
 
 class BasePlayer:
-    """Range, seed, order of ask and tell, copies and saved states of a player.
+    """Range, seed, settings, copies and saved states of a player.
 
     The first argument of a subclass's constructor is the number of arms or a base algorithm, stored as `inside`; all
-    others are keyword arguments. Copies and restored players are constructed from `inside` and `settings`, a dict of
-    the keyword arguments as plain JSON values.
+    others are keyword arguments, each stored as an attribute of its name. Copies and restored players are constructed
+    from `inside` and `settings`, the keyword arguments as plain JSON values.
     """
 
     inside: Any
+    n_arms: int
+    _arms: list[int]
 
-    __slots__ = ("_arm", "_open", "_round", "direction", "effects", "high", "low", "seed")
+    __slots__ = ("_arms", "_open", "_round", "direction", "effects", "high", "low", "out_of_range", "seed")
     # The fields of a saved state: those of every player, and those of a subclass.
     SAVED = ("inside", "settings", "seed", "round", "open", "arm")
     OWN_SAVED: tuple[str, ...] = ()
     # Fields that are saved only if there is something to save.
     LATER_SAVED: tuple[str, ...] = ()
-    # The settings of every player.
+    # The settings: those of every player, and all keyword arguments but those with a state or field of their own.
     COMMON: tuple[str, ...] = ("direction", "low", "high")
+    SETTINGS: tuple[str, ...] = ()
+    NO_SETTINGS = ("seed", "coins", "adviser")
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         for made in (vars(cls).get("__init__"), getattr(vars(cls).get("tuned"), "__func__", None)):
             if made is not None:
                 limits.spelled_out(made)
+        own = [name for name, each in signature(cls).parameters.items() if each.kind != each.VAR_KEYWORD][1:]
+        cls.SETTINGS = tuple(name for name in dict.fromkeys((*own, *cls.COMMON)) if name not in cls.NO_SETTINGS)
 
-    def init_common(
-        self, *, direction: str = "minimize", low: float = 0.0, high: float = 1.0, seed: int | None = None, **rest: Any
-    ) -> effects.Effects:
+    def init_common(self, **given: Any) -> effects.Effects:
         """Check and store the arguments common to all players, set the state before round 1, and return the range."""
-        if rest:
+        if unknown := given.keys() - {*self.COMMON, "seed"}:
             calls = (type(self), getattr(type(self), "tuned", None))
             accepted = "; tuned accepts ".join(", ".join(signature(call).parameters) for call in calls if call)
-            raise TypeError(f"{type(self).__name__} has no argument {min(rest)!r}; it accepts {accepted}")
+            raise TypeError(f"{type(self).__name__} has no argument {min(unknown)!r}; it accepts {accepted}")
+        direction, low, high, out_of_range, seed = (limits.USUAL | given).values()
         self.effects = effects.effects(direction, low, high)
         self.direction, self.low, self.high = direction, float(low), float(high)
+        self.out_of_range = checks.choice("out_of_range", out_of_range, limits.OUT_OF_RANGE)
         self.seed = secrets.randbits(64) if seed is None else checks.integer("seed", seed, low=0)
-        self._round, self._open, self._arm = 0, False, 0
+        self._round, self._open, self._arms = 0, False, [0]
         return self.effects
 
     @property
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments except the first and the seed, as plain JSON values."""
-        return {name: getattr(self, name) for name in self.COMMON}
+        found = {name: getattr(self, name) for name in self.SETTINGS}
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in found.items()}
 
     @property
     def rounds_played(self) -> int:
@@ -140,7 +148,7 @@ class BasePlayer:
             "seed": f"{self.seed:x}",
             "round": self._round,
             "open": self._open,
-            "arm": self._arm,
+            "arm": self._arms[0],
             **self._saved(),
         }
 
@@ -159,7 +167,8 @@ class BasePlayer:
             raise InvalidState(
                 f"settings must be the arguments of {cls.__name__}, but got {checks.shown(fields['settings'])}"
             ) from None
-        load(player, ("round", "open", "arm"), fields)
+        load(player, ("round", "open"), fields)
+        player._arms = player._valid_arms([fields["arm"]])
         player._resume(fields)
         return player
 
@@ -167,11 +176,73 @@ class BasePlayer:
         """Load the fields OWN_SAVED of a saved state."""
         raise NotImplementedError
 
+    def _valid_arms(self, arms: Any) -> list[int]:
+        """Return a list of one or more arms, after checks."""
+        given = arms if isinstance(arms, list) and arms else [arms]
+        return [checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in given]
+
     def __repr__(self) -> str:
         shown = {name: value for name, value in self.settings.items() if limits.USUAL.get(name) != value}
         first = f"n_arms={self.inside}" if isinstance(self.inside, int) else repr(self.inside)
         named = "".join(f", {name}={value!r}" for name, value in shown.items())
         return f"{type(self).__name__}({first}{named}, seed={self.seed})"
+
+
+class AnonymousPlayer(BasePlayer):
+    """A player that is told totals: of one unit, or of several that share it and are asked and told together."""
+
+    __slots__ = ()
+    COMMON = (*BasePlayer.COMMON, "out_of_range")
+    # Whether the latest `ask` drew new arms.
+    _drawn: Any
+
+    @property
+    def n_units(self) -> int:
+        """M, the number of units that share the player (see `share`)."""
+        return len(self._arms)
+
+    def share(self, n_units: int) -> None:
+        """Let `n_units` units share this player, which must be unplayed; then use `ask_units` and `tell_units`."""
+        n_units = checks.integer("n_units", n_units, low=1)
+        if self._round:
+            raise InvalidArgument(f"player must be unplayed to be shared by units, but it is in round {self._round}")
+        self._set_units(n_units)
+
+    def _set_units(self, n_units: int) -> None:
+        """Prepare for so many units, before round 1."""
+        raise InvalidArgument(f"player must be one that several units can share, but got {self!r}")
+
+    def ask(self) -> int:
+        """Return the arm to play in this round; the same until `tell`."""
+        raise NotImplementedError
+
+    def ask_units(self) -> list[int]:
+        """Return the arm of each unit in this round; the same until `tell_units`."""
+        self.ask()
+        return self._arms.copy()
+
+    def tell(self, total: float | None, *extra: Never) -> Round:
+        """Report the total of the open round (None: missing) and end the round."""
+        if extra or not self._open:
+            raise self._tell_error(extra)
+        fed: list[float | None] = []
+        measured = self._tell_all([total], fed)
+        return Round(self._round, self._arms[0], self._drawn, measured > 0, fed[0])
+
+    def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
+        """Report the total of each unit (None: missing) and end the round."""
+        if not self._open:
+            raise self._tell_error()
+        fed: list[float | None] = []
+        try:
+            measured = self._tell_all(totals, fed)
+        except InvalidTotal as error:
+            raise InvalidTotal(f"totals[{len(fed)}]: {error}") from None
+        return PanelRound(self._round, self._arms.copy(), self._drawn, measured > 0, fed, measured)
+
+    def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> int:
+        """End the round of all units, and append what each feeds; return how many rounds were learned from."""
+        raise NotImplementedError
 
 
 class _InKernelForm(BasePlayer):
@@ -184,45 +255,47 @@ class _InKernelForm(BasePlayer):
     # The function to tell, and arguments of the types that it takes last.
     TELL: tuple[Any, tuple[float, ...]]
 
-    def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
+    def __init__(self, inside: Any, params: Any) -> None:
         base = isinstance(inside, KernelBandit)
         self.n_arms = checks.integer("n_arms", inside.n_arms if base else inside, low=2)
         self.inside = inside if base else self.n_arms
-        self._settings, self.tuned_horizon = settings, settings.get("horizon")
+        self.tuned_horizon = getattr(self, "horizon", None)
         self._params = params
-        self._size = kernel.PLAYERS[type(params)].size(params, self.n_arms)
+        self._size: int = kernel.PLAYERS[type(params)].size(params, self.n_arms)
         self._streams = random.streams(self.seed, 0, 1)[0]
 
-    def _compiled(self, function: Any, *arguments: Any) -> Callable[..., Any]:
-        """Return a function of the kernel, compiled; this happens on first use, as engines need none of them."""
-        return kernel.entry(function, self._params, self.n_arms, *arguments)
+    # Functions of the kernel are compiled on first use, as engines need none of them.
 
     @cached_property
     def _numbers(self) -> FloatState:
         numbers = np.zeros(self._size)
-        self._compiled(kernel.player_begin, numbers)(self._params, self.n_arms, numbers)
+        kernel.entry(kernel.player_begin, self._params, self.n_arms, numbers)(self._params, self.n_arms, numbers)
         return numbers
 
     @cached_property
     def _ask(self) -> Callable[..., Any]:
-        return self._compiled(kernel.player_ask, self._numbers, self._streams)
+        return kernel.entry(kernel.player_ask, self._params, self.n_arms, self._numbers, self._streams)
 
     @cached_property
     def _tell(self) -> Callable[..., Any]:
-        return self._compiled(self.TELL[0], self._numbers, self._streams, *self.TELL[1])
+        return kernel.entry(self.TELL[0], self._params, self.n_arms, self._numbers, self._streams, *self.TELL[1])
+
+    _drawn: Any = number(DREW, "Whether the latest `ask` drew a new arm.", bool)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments except the first and the seed, as plain JSON values."""
-        return self._settings | super().settings
+    def _kept(self) -> int:
+        """How many of the numbers are saved; the others follow from what else is saved."""
+        return self._size
 
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
         if not self._open:
-            self._arm = self._ask(self._params, self.n_arms, self._numbers, self._streams)
+            ask, at = self._ask, (self._params, self.n_arms, self._numbers, self._streams)
+            arms: list[int] = [ask(*at) for _ in self._arms]
+            self._arms = arms
             self._round += 1
             self._open = True
-        return self._arm
+        return self._arms[0]
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""
@@ -233,14 +306,14 @@ class _InKernelForm(BasePlayer):
 
     def _saved(self) -> dict[str, Any]:
         # JSON has no NaN; None replaces it.
-        numbers = [None if number != number else number for number in self._numbers.tolist()]
+        numbers = [None if number != number else number for number in self._numbers[: self._kept].tolist()]
         return {"streams": saved.words_to_hex(self._streams.ravel()), "numbers": numbers}
 
     def _resume(self, fields: Mapping[str, Any]) -> None:
         numbers = fields["numbers"]
         if isinstance(numbers, list):
             numbers = [math.nan if number is None else number for number in numbers]
-        self._numbers[:] = saved.numbers("numbers", numbers, len(self._numbers))
+        self._numbers[: self._kept] = saved.numbers("numbers", numbers, self._kept)
         self._streams[:] = saved.hex_to_words("streams", fields["streams"], 8).reshape(2, 4)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -248,101 +321,62 @@ class _InKernelForm(BasePlayer):
         return type(self).from_state, (self.state(), self.inside)
 
 
-class KernelPlayer(_InKernelForm):
+class KernelPlayer(_InKernelForm, AnonymousPlayer):
     """A player under anonymous feedback in kernel form.
 
-    A subclass's constructor checks its own settings, calls `limits` with the arguments common to all players, and then
-    `super().__init__` with the kernel's parameters and its own settings. A missing total is NaN in the kernel.
+    A subclass's constructor checks its own settings and stores each as an attribute of its name, calls `limits` with
+    the arguments common to all players, and then `super().__init__` with the kernel's parameters. A missing total is
+    NaN in the kernel.
 
     If the parameters have a field `n_units`, several units can share the player: in each round the kernel is asked once
     for each of them, in their order, then told once for each.
     """
 
-    COMMON = (*BasePlayer.COMMON, "out_of_range")
     LATER_SAVED = ("arms",)
-    _arms: list[int] | None = None
+    _shared = False
     TELL = limits.tell_total, (0, 0.0, 0)
 
-    def limits(self, parts: int | None, *, out_of_range: str = "raise", **common: Unpack[Range]) -> Limits:
+    def limits(self, parts: int | None, **common: Unpack[Common]) -> Limits:
         """Return the limits of a total to which `parts` actions contribute; None: as many as rounds so far."""
-        self.out_of_range = checks.choice("out_of_range", out_of_range, limits.OUT_OF_RANGE)
         self._parts = parts
         return limits.limits_of(self.init_common(**common), parts, self.out_of_range)
 
-    def tell(self, total: float | None, *extra: Never) -> Round:
-        """Report the total of the open round (None: missing) and end the round."""
-        if extra or not self._open:
-            raise self._tell_error(extra)
-        before = self._numbers.copy()
+    def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> int:
+        numbers, learned = self._numbers, False
+        tell, at, before = self._tell, (self._params, self.n_arms, numbers, self._streams), numbers.copy()
         try:
-            told, fed = self._tell_one(self._arm, total)
+            for arm, total in zip(self._arms, totals, strict=True):
+                value = math.nan if total is None else checks.total(total)
+                told = tell(*at, arm, value, self._round)
+                if told < 0:
+                    raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
+                learned = learned or told > 0
+                loss = float(numbers[FED])
+                fed.append(None if loss != loss else loss)
         except InvalidTotal:
-            self._numbers[:] = before
+            numbers[:] = before
             raise
         self._open = False
-        return Round(self._round, self._arm, bool(self._numbers[DREW] == 1.0), told > 0, fed)
+        return int(learned)
 
-    def _tell_one(self, arm: int, total: float | None) -> tuple[int, float | None]:
-        """Tell the kernel the total of a unit; return whether it learned, and the loss fed."""
-        value = math.nan if total is None else checks.total(total)
-        told = self._tell(self._params, self.n_arms, self._numbers, self._streams, arm, value, self._round)
-        if told < 0:
-            raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
-        fed = float(self._numbers[FED])
-        return told, None if fed != fed else fed
-
-    def share(self, n_units: int) -> None:
-        """Let `n_units` units share this player, which must be unplayed; then use `ask_units` and `tell_units`."""
-        n_units = checks.integer("n_units", n_units, low=1)
-        self.check_unplayed()
+    def _set_units(self, n_units: int) -> None:
         if "n_units" not in self._params._fields:
-            raise InvalidArgument(f"player must be one that units can share, such as an ABTest, but got {self!r}")
-        self._set_units([0] * n_units)
-
-    def _set_units(self, arms: list[int]) -> None:
-        self._arms = arms
-        self._params = self._params._replace(n_units=len(arms))
+            super()._set_units(n_units)
+        model = {"model": self._params.model._replace(n_units=n_units)} if "model" in self._params._fields else {}
+        self._params = self._params._replace(n_units=n_units, **model)
         self._size = kernel.PLAYERS[type(self._params)].size(self._params, self.n_arms)
+        self._arms, self._shared = [0] * n_units, True
         for name in ("_numbers", "_ask", "_tell"):
             self.__dict__.pop(name, None)
 
-    @property
-    def n_units(self) -> int:
-        """M, the number of units that share the player."""
-        return 1 if self._arms is None else len(self._arms)
-
-    def ask_units(self) -> list[int]:
-        """Return the arm of each unit in this round; the same until `tell_units`."""
-        if not self._open:
-            at = (self._params, self.n_arms, self._numbers, self._streams)
-            self._arms = [self._ask(*at) for _ in range(self.n_units)]
-            self._round += 1
-            self._open = True
-        return list(self._arms or ())
-
-    def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
-        """Report the total of each unit (None: missing) and end the round."""
-        if not self._open or self._arms is None:
-            raise self._tell_error()
-        before = self._numbers.copy()
-        found: list[tuple[int, float | None]] = []
-        try:
-            for arm, total in zip(self._arms, totals, strict=True):
-                found.append(self._tell_one(arm, total))
-        except InvalidTotal as error:
-            self._numbers[:] = before
-            raise InvalidTotal(f"totals[{len(found)}]: {error}") from None
-        self._open = False
-        drew, update = bool(self._numbers[DREW] == 1.0), any(told for told, _ in found)
-        return PanelRound(self._round, self._arms.copy(), drew, update, [fed for _, fed in found], update)
-
     def _saved(self) -> dict[str, Any]:
-        return super()._saved() | ({} if self._arms is None else {"arms": self._arms.copy()})
+        return super()._saved() | ({"arm": 0, "arms": self._arms.copy()} if self._shared else {})
 
     def _resume(self, fields: Mapping[str, Any]) -> None:
         if "arms" in fields:
-            arms = fields["arms"] if isinstance(fields["arms"], list) else []
-            self._set_units([checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in arms or [None]])
+            arms = self._valid_arms(fields["arms"])
+            self._set_units(len(arms))
+            self._arms = arms
         super()._resume(fields)
 
     def refusal(self) -> str:
@@ -361,9 +395,10 @@ class LabelledKernelPlayer(_InKernelForm):
     OWN_SAVED = (*_InKernelForm.OWN_SAVED, "outstanding")
     TELL = kernel.player_tell, (0, 0, 0.0)
 
-    def __init__(self, inside: Any, params: Any, **settings: Any) -> None:
-        super().__init__(inside, params, **settings)
-        self.max_delay: int | None = settings.get("max_delay")
+    max_delay: int | None = None
+
+    def __init__(self, inside: Any, params: Any) -> None:
+        super().__init__(inside, params)
         # The arms of the plays not yet reported, by round, in ascending order.
         self._outstanding: dict[int, int] = {}
 
@@ -390,8 +425,7 @@ class LabelledKernelPlayer(_InKernelForm):
             updates += self._tell(*at, played, arm, reports[played])
         self._open = False
         fed = float(self._numbers[FED])
-        drew = bool(self._numbers[DREW] == 1.0)
-        return LabelledRound(self._round, self._arm, drew, updates, None if fed != fed else fed)
+        return LabelledRound(self._round, self._arms[0], self._drawn, updates, None if fed != fed else fed)
 
     def _checked(self, arrivals: Iterable[Arrival]) -> dict[int, float]:
         """Return the losses by round (NaN: lost) after checking all of them."""
@@ -433,13 +467,12 @@ class LabelledKernelPlayer(_InKernelForm):
             ) from None
 
 
-class BanditPlayer(BasePlayer):
+class BanditPlayer(AnonymousPlayer):
     """A player with any Bandit as its base. The player updates the bandit; do not use it elsewhere."""
 
-    __slots__ = ("__weakref__", "_arm_stream", "bandit", "inside", "n_arms", "out_of_range", "tuned_horizon")
-    COMMON = (*BasePlayer.COMMON, "out_of_range")
+    __slots__ = ("__weakref__", "_arm_stream", "bandit", "inside", "n_arms", "tuned_horizon")
 
-    def __init__(self, bandit: Bandit, *, out_of_range: str = "raise", **common: Unpack[Range]) -> None:
+    def __init__(self, bandit: Bandit, **common: Unpack[Common]) -> None:
         if isinstance(bandit, type):
             raise InvalidArgument(
                 f"bandit must be an object, not a class (call it first), but got {checks.shown(bandit)}"
@@ -459,7 +492,6 @@ class BanditPlayer(BasePlayer):
         self.tuned_horizon: int | None = None
         self.n_arms = checks.integer("bandit.n_arms", bandit.n_arms, low=2)
         self.init_common(**common)
-        self.out_of_range = checks.choice("out_of_range", out_of_range, limits.OUT_OF_RANGE)
         # Seeded on first use: a restored player has another one.
         self._arm_stream: WordState | None = None
 
@@ -518,7 +550,7 @@ def draw_arm(bandit: Bandit, rng: WordState) -> int:
     return int(kernel.compiled(draw_from)(checked_distribution(bandit), bandit.n_arms, rng))
 
 
-def feed(bandit: Any, arms: list[int], losses: list[float]) -> None:
+def feed(bandit: Any, arms: list[int], losses: Sequence[float | None]) -> None:
     """Feed a base algorithm the losses in [0, 1] of one or several units that drew arms from the same distribution."""
     checked = not isinstance(bandit, KernelBandit)
     if len(arms) == 1:

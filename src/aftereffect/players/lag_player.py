@@ -16,7 +16,8 @@ after six rounds, and, if that is clear, all arms take turns.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Never
 
 import numpy as np
@@ -305,10 +306,17 @@ def tell(params: LagPlayerParams, n_arms: int, state: FloatState, rng: WordState
 kernel.register(LagPlayerParams, kernel.PlayerKernel(size, begin, ask, tell))
 
 
-def learn_again(params: LagPlayerParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState) -> None:
-    """Let the model learn from these rounds, from the beginning."""
+@helper
+def learn(
+    params: LagPlayerParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState, again: bool
+) -> None:
+    """Let the model hear rounds: the arm (−1: none) and the total (NaN: missing) of every unit, in order.
+
+    again: from the beginning.
+    """
     model = state[model_at(params, n_arms) :]
-    lags.begin(params.model, n_arms, model)
+    if again:
+        lags.begin(params.model, n_arms, model)
     for i in range(arms.shape[0]):
         lags.hear(params.model, n_arms, model, i % params.n_units, int(arms[i]), totals[i])
 
@@ -359,36 +367,36 @@ class LagPlayer(KernelPlayer):
         limits = self.limits(1, direction=direction, low=least, high=most, seed=seed, out_of_range=out_of_range)
         self.low, self.high = low, high
         params = LagPlayerParams(model, rounds, limits._replace(least=least, most=most), 1)
-        super().__init__(n_arms, params, max_lag=model.max_lag, season=season, horizon=horizon)
-        self.tuned_horizon = None
+        super().__init__(n_arms, params)
         self.max_lag, self.season, self.horizon = model.max_lag, season, horizon
         self._record: list[tuple[list[int], list[float]]] = []
 
     def tell(self, total: float | None, *extra: Never, arm: int | None = None) -> Round:
         """Report the total of the open round (None: missing), and the arm if another one was really played."""
-        asked = self._arm
-        if arm is not None:
-            self._arm = checks.integer("arm", arm, low=0, high=self.n_arms - 1)
-        try:
-            played = super().tell(total, *extra)
-        except Exception:
-            self._arm = asked
-            raise
-        self._record.append(([self._arm], [self._heard(total)]))
-        return played
+        with self._really_played(None if arm is None else [arm]):
+            return super().tell(total, *extra)
 
     def tell_units(self, totals: Sequence[float | None], arms: Sequence[int] | None = None) -> PanelRound:
         """Report the total of each unit (None: missing), and the arms if others were really played; end the round."""
+        with self._really_played(arms):
+            return super().tell_units(totals)
+
+    @contextmanager
+    def _really_played(self, arms: Sequence[int] | None) -> Iterator[None]:
+        """Put these arms in the place of those asked for, unless the round is not ended."""
         asked = self._arms
         if arms is not None:
             self._arms = [checks.integer("arm", arm, low=0, high=self.n_arms - 1) for arm in arms]
         try:
-            played = super().tell_units(totals)
+            yield
         except Exception:
             self._arms = asked
             raise
-        self._record.append((played.arms, [self._heard(total) for total in totals]))
-        return played
+
+    def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> int:
+        measured = super()._tell_all(totals, fed)
+        self._record.append((self._arms.copy(), [self._heard(total) for total in totals]))
+        return measured
 
     def _heard(self, total: float | None) -> float:
         """Return a total as the model hears it: NaN if it is missing or void; raise InvalidTotal if it is refused."""
@@ -430,7 +438,8 @@ class LagPlayer(KernelPlayer):
     def _learn_again(self) -> None:
         arms = np.array([played for played, _ in self._record], dtype=np.float64).ravel()
         totals = np.array([found for _, found in self._record], dtype=np.float64).ravel()
-        self._compiled(learn_again, self._numbers, arms, totals)(self._params, self.n_arms, self._numbers, arms, totals)
+        at = self._params, self.n_arms, self._numbers, arms, totals, True
+        kernel.entry(learn, *at)(*at)
 
     @property
     def model(self) -> LagModel:
@@ -440,27 +449,22 @@ class LagPlayer(KernelPlayer):
             model.learn([arms for arms, _ in self._record], [totals for _, totals in self._record])
         return model
 
-    def _set_units(self, arms: list[int]) -> None:
-        self._params = self._params._replace(model=self._params.model._replace(n_units=len(arms)))
-        super()._set_units(arms)
-
     def refusal(self) -> str:
         """Return the rule for a total, for error messages."""
         return f"total must lie in [{self._params.limits.least:g}, {self._params.limits.most:g}]"
 
-    def _saved(self) -> dict[str, Any]:
-        fields = super()._saved()
-        record = [[arms, [None if total != total else total for total in totals]] for arms, totals in self._record]
+    @property
+    def _kept(self) -> int:
         # What the model has learned follows from the record.
-        own = model_at(self._params, self.n_arms)
-        return fields | {"numbers": fields["numbers"][:own], "record": record}
+        return model_at(self._params, self.n_arms)
+
+    def _saved(self) -> dict[str, Any]:
+        record = [[arms, [None if total != total else total for total in totals]] for arms, totals in self._record]
+        return super()._saved() | {"record": record}
 
     def _resume(self, fields: Mapping[str, Any]) -> None:
-        numbers, record, units = fields["numbers"], fields["record"], fields.get("arms")
-        if isinstance(units, list) and units:
-            self._set_units(units)
-        rest = [0.0] * (self._size - model_at(self._params, self.n_arms))
-        super()._resume({**fields, "numbers": [*numbers, *rest] if isinstance(numbers, list) else numbers})
+        super()._resume(fields)
+        record = fields["record"]
         try:
             self._record = [
                 ([int(arm) for arm in arms], [checked_total(total) for total in totals]) for arms, totals in record

@@ -1,7 +1,7 @@
 """The arguments common to all players: direction, range of effects, seed, and what to do with totals out of range."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, TypedDict, TypeVar, get_args
 
@@ -38,7 +38,7 @@ class Common(Range, total=False):
     out_of_range: str
 
 
-USUAL: Mapping[str, Any] = {"direction": "minimize", "low": 0.0, "high": 1.0, "out_of_range": "raise", "seed": None}
+USUAL: dict[str, Any] = {"direction": "minimize", "low": 0.0, "high": 1.0, "out_of_range": "raise", "seed": None}
 """The defaults of these arguments, in the order in which they are shown."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -22,34 +22,22 @@ from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis, MatchedTsallis
 from aftereffect.bandits.baselines import UCB1, EpsilonGreedy, GaussianThompson, Uniform
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.bandits.tsallis_inf import ESTIMATORS, TsallisINF
 from aftereffect.core import checks, saved
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidState
 from aftereffect.losses.linear_system import SYSTEMS
-from aftereffect.players import advisers
+from aftereffect.players import advisers, labelled, rivals
 from aftereffect.players.base import BasePlayer, LabelledKernelPlayer, tuned_base
 from aftereffect.players.default import default_player
-from aftereffect.players.labelled.delayed_exp3 import DelayedExp3
-from aftereffect.players.labelled.joulani2013 import BOLD, QPMD, DelayedUCB1
-from aftereffect.players.labelled.successive_elimination import SuccessiveElimination
-from aftereffect.players.labelled.zimmert_seldin import TUNINGS, ZimmertSeldin2020
+from aftereffect.players.labelled.zimmert_seldin import TUNINGS
 from aftereffect.players.lag_player import LagPlayer
 from aftereffect.players.limits import OUT_OF_RANGE
-from aftereffect.players.rivals.ab_test import ORDERS, WINNERS, ABTest
-from aftereffect.players.rivals.ars import ARSUCB, ARSExp3
-from aftereffect.players.rivals.block_ucb import BlockUCB
-from aftereffect.players.rivals.linear_composite import LinearComposite
-from aftereffect.players.rivals.linear_ucb import ARUCB, DynLinUCB
+from aftereffect.players.rivals.ab_test import ORDERS, WINNERS
 from aftereffect.players.rivals.naive import Naive
-from aftereffect.players.rivals.phased_elimination import ODAAF, ODAAFB, ODAAFV, GargAkash
-from aftereffect.players.rivals.wrappers import CLW2018, Blinded, FixedBlock, MiniBatch
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
-from aftereffect.players.wrapper.doubling import DoublingWrapper
 from aftereffect.players.wrapper.panel import Panel
-from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 Check = Callable[[str, Any], Any]
@@ -105,7 +93,7 @@ class Entry(NamedTuple):
     assumptions: what the player needs to know or assume, if that does not depend on the base.
     settings: the settings it takes, each with its check. defaults: the defaults of the settings in the title.
     bases: the base algorithms it may have, each with what the player then needs.
-    make: the factory, called with keyword arguments; None for the class itself.
+    make: the factory, called with keyword arguments; by default `tuned` of the class, or the class itself.
     name: the Python name; PLAYERS has that of the class where it is left out.
     """
 
@@ -146,7 +134,7 @@ class Entry(NamedTuple):
         if lacking := self.lacks(problem, clean):
             raise InvalidArgument(f"problem must have what {self.name} needs, {', '.join(lacking)}, but got {problem}")
         fields = ("n_arms", *self.told, "direction", "low", "high")
-        make: Callable[..., Any] = self.make or self.player
+        make: Any = self.make or getattr(self.player, "tuned", self.player)
         return make(**{name: getattr(problem, name) for name in fields}, seed=seed, **clean)
 
 
@@ -178,6 +166,13 @@ def _choice(*options: str) -> Check:
     return lambda name, value: checks.choice(name, value, options)
 
 
+def _base(base: str, n_arms: int, learning_rate: float, estimator: str = "reduced_variance") -> Any:
+    """Return a base algorithm, with this rate or estimator if it has one."""
+    rate: dict[str, Any] = {"learning_rate": learning_rate}
+    own = {"tsallis": rate, "exp3": rate, "tsallis_inf": {"estimator": estimator}}
+    return BASES[base][1](n_arms, **own.get(base, {}))
+
+
 def _wrapper(
     n_arms: int,
     max_delay: int,
@@ -193,36 +188,27 @@ def _wrapper(
     coins = theory.best_update_probability(max_delay) * update_probability_factor
     if coins > 1.0:
         raise InvalidArgument(f"update_probability_factor must keep β at most 1, but β would be {coins!r}")
-    bandit: Bandit
-    if base == "tsallis":
-        eta = theory.corollary_learning_rate(max_delay, horizon)
-        if tuning == "best":
-            eta = theory.tuning(n_arms, max_delay, horizon).learning_rate
-        bandit = TsallisFTRL(n_arms, learning_rate=learning_rate_factor * eta)
-    elif base == "exp3":
+    if base == "exp3":
         eta = theory.exp3_learning_rate(n_arms, max_delay, horizon)
-        bandit = Exp3(n_arms, learning_rate=learning_rate_factor * eta)
-    elif base == "tsallis_inf":
-        bandit = TsallisINF(n_arms, estimator=estimator)
+    elif tuning == "best":
+        eta = theory.tuning(n_arms, max_delay, horizon).learning_rate
     else:
-        bandit = BASES[base][1](n_arms)
+        eta = theory.corollary_learning_rate(max_delay, horizon)
+    bandit = _base(base, n_arms, learning_rate_factor * eta, estimator)
     return CompositeLossWrapper(bandit, max_delay=max_delay, coins=coins, **others)
 
 
 def _naive(n_arms: int, horizon: int, base: str = "exp3", **others: Any) -> Naive:
     """Return a naive player whose base has its usual rate for immediate feedback."""
-    bandit: Bandit = tuned_base("exp3", n_arms, horizon)
-    if base != "exp3":
-        bandit = TsallisINF(n_arms, estimator="reduced_variance") if base == "tsallis_inf" else BASES[base][1](n_arms)
-    return Naive(bandit, **others)
+    return Naive(_base(base, n_arms, tuned_base("exp3", n_arms, horizon).learning_rate), **others)
 
 
-def _dyn_lin_ucb(system: str | None = None, **told: Any) -> DynLinUCB:
+def _dyn_lin_ucb(system: str | None = None, **told: Any) -> rivals.DynLinUCB:
     """Return DynLin-UCB with the constants of a known system, or for effects that have almost ended after max_delay."""
     if system is None:
-        return DynLinUCB.tuned(**told)
+        return rivals.DynLinUCB.tuned(**told)
     others = {name: value for name, value in told.items() if name not in ("n_arms", "max_delay")}
-    player = DynLinUCB.for_system(SYSTEMS[system], **others)
+    player = rivals.DynLinUCB.for_system(SYSTEMS[system], **others)
     if told["n_arms"] != player.n_arms:
         raise InvalidArgument(f"n_arms must be {player.n_arms} for the system {system!r}, but got {told['n_arms']}")
     return player
@@ -233,9 +219,9 @@ def _lag_player(max_delay: int, low: float, high: float, max_lag: int = 14, **ot
     return LagPlayer(max_lag=max(max_lag, max_delay), **others)
 
 
-def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> BOLD:
+def _bold(n_arms: int, max_delay: int, horizon: int, **others: Any) -> labelled.BOLD:
     rate = math.sqrt(2.0 * math.log(n_arms) * (max_delay + 1) / (n_arms * horizon))
-    return BOLD(Exp3(n_arms, learning_rate=rate), max_delay=max_delay, **others)
+    return labelled.BOLD(Exp3(n_arms, learning_rate=rate), max_delay=max_delay, **others)
 
 
 _IID = ("stochastic losses",)
@@ -275,30 +261,30 @@ _ENTRIES = (
     Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
     Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, _ADVISER, make=default_player, name="default_player"),
     Entry(LagPlayer, "lag player", _DELAY, _IID, _LAGS, make=_lag_player),
-    Entry(DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
-    Entry(UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
-    Entry(CLW2018, "CLW 2018", _SIZES, _SIZES, make=CLW2018.tuned),
-    Entry(FixedBlock, "fixed blocks", _SIZES, _SIZES, make=FixedBlock.tuned),
-    Entry(MiniBatch, "mini-batches", _SIZES, _HORIZON, make=MiniBatch.tuned),
-    Entry(Blinded, "blinded bandit", _SIZES, (*_SIZES, "short delay"), make=Blinded.tuned),
-    Entry(BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": partial(checks.real, low=0.0)}),
-    Entry(ABTest, "A/B test", _HORIZON, (*_HORIZON, *_IID), _AB_TEST, make=ABTest.tuned),
-    Entry(ARSUCB, "ARS-UCB", (), _IID),
-    Entry(ARSExp3, "ARS-Exp3"),
-    Entry(ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID), _OFFSET),
-    Entry(ODAAFB, "ODAAF-B", (*_MEAN, *_DELAY), ("max_delay", "horizon", "mean delay", *_IID)),
-    Entry(ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
-    Entry(GargAkash, "Garg-Akash", _SIZES, (*_SIZES, *_IID)),
-    Entry(DynLinUCB, "DynLin-UCB", _SIZES, (*_SIZES, *_IID), _SYSTEM, make=_dyn_lin_ucb),
-    Entry(ARUCB, "AR-UCB", _SIZES, (*_HORIZON, *_IID), _ORDER, make=ARUCB.tuned),
-    Entry(LinearComposite, "linear composite", _MIX, _MIX, make=LinearComposite.tuned),
+    Entry(rivals.DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
+    Entry(rivals.UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
+    Entry(rivals.CLW2018, "CLW 2018", _SIZES, _SIZES),
+    Entry(rivals.FixedBlock, "fixed blocks", _SIZES, _SIZES),
+    Entry(rivals.MiniBatch, "mini-batches", _SIZES, _HORIZON),
+    Entry(rivals.Blinded, "blinded bandit", _SIZES, (*_SIZES, "short delay")),
+    Entry(rivals.BlockUCB, "UCB on clean windows", _DELAY, (*_DELAY, *_IID), {"width": partial(checks.real, low=0.0)}),
+    Entry(rivals.ABTest, "A/B test", _HORIZON, (*_HORIZON, *_IID), _AB_TEST),
+    Entry(rivals.ARSUCB, "ARS-UCB", (), _IID),
+    Entry(rivals.ARSExp3, "ARS-Exp3"),
+    Entry(rivals.ODAAF, "ODAAF", _MEAN, ("horizon", "mean delay", *_IID), _OFFSET),
+    Entry(rivals.ODAAFB, "ODAAF-B", (*_MEAN, *_DELAY), ("max_delay", "horizon", "mean delay", *_IID)),
+    Entry(rivals.ODAAFV, "ODAAF-V", (*_MEAN, "delay_variance"), ("horizon", "mean delay", "delay variance", *_IID)),
+    Entry(rivals.GargAkash, "Garg-Akash", _SIZES, (*_SIZES, *_IID)),
+    Entry(rivals.DynLinUCB, "DynLin-UCB", _SIZES, (*_SIZES, *_IID), _SYSTEM, make=_dyn_lin_ucb),
+    Entry(rivals.ARUCB, "AR-UCB", _SIZES, (*_HORIZON, *_IID), _ORDER),
+    Entry(rivals.LinearComposite, "linear composite", _MIX, _MIX),
     Entry(Naive, "naive {base}", _SIZES, (), {"base": _choice(*_NAIVE)}, {"base": "exp3"}, _NAIVE, _naive),
-    Entry(DelayedExp3, "delayed Exp3", _SIZES, _SIZES, make=DelayedExp3.tuned),
-    Entry(BOLD, "BOLD, Exp3", _SIZES, _DELAY, make=_bold),
-    Entry(QPMD, "QPM-D, UCB1", _DELAY, _IID, make=lambda n_arms, **others: QPMD(UCB1(n_arms), **others)),
-    Entry(DelayedUCB1, "delayed UCB1", (), _IID),
-    Entry(SuccessiveElimination, "successive elimination", _HORIZON, (*_HORIZON, *_IID)),
-    Entry(ZimmertSeldin2020, "Zimmert-Seldin, {tuning}", _DELAY, (), _TUNING, {"tuning": "simple"}),
+    Entry(labelled.DelayedExp3, "delayed Exp3", _SIZES, _SIZES),
+    Entry(labelled.BOLD, "BOLD, Exp3", _SIZES, _DELAY, make=_bold),
+    Entry(labelled.QPMD, "QPM-D, UCB1", _DELAY, _IID, make=lambda n_arms, **told: labelled.QPMD(UCB1(n_arms), **told)),
+    Entry(labelled.DelayedUCB1, "delayed UCB1", (), _IID),
+    Entry(labelled.SuccessiveElimination, "successive elimination", _HORIZON, (*_HORIZON, *_IID)),
+    Entry(labelled.ZimmertSeldin2020, "Zimmert-Seldin, {tuning}", _DELAY, (), _TUNING, {"tuning": "simple"}),
 )
 # Every player under anonymous feedback takes the setting out_of_range.
 _POLICY = {"out_of_range": _choice(*OUT_OF_RANGE)}

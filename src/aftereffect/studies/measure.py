@@ -24,6 +24,7 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.saved import canonical
 from aftereffect.engines.simulation import Simulation, choose, simulate, standard_error
 from aftereffect.losses.protocol import Losses
+from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.studies.cells import Cell, Draws, build_player, cell_id, cell_seed, own
 
@@ -88,7 +89,7 @@ def measure(
     measured = before or Measured([], [], [], bounds(player, draws[0]), made)
     traced = measured.own_measure is not None
     # True if the player's certificate holds on these losses and can be computed from its base's last state.
-    places = player.certificate_places() if isinstance(player, BlockWrapper) else []
+    places = player.certificate_places() if isinstance(player, CoinCleanWrapper) else []
     certified = bool(places) and not traced and player.max_delay >= draws[0].max_delay
     share = cell["runs"] // cell["instances"]
     at_once = TRACE_BYTES // (24 * (cell["horizon"] // (2 * player.max_delay + 1) + 1)) if traced else share

@@ -96,9 +96,9 @@ class DelayedExp3(LabelledKernelPlayer):
 
     def __init__(self, n_arms: int, *, learning_rate: float, max_delay: int, **common: Unpack[Range]) -> None:
         self.learning_rate = checks.real("learning_rate", learning_rate, above=0.0)
-        max_delay = checks.integer("max_delay", max_delay, low=0)
-        params = DelayedExp3Params(exp3.Exp3Params(self.learning_rate), max_delay, self.init_common(**common))
-        super().__init__(n_arms, params, max_delay=max_delay, learning_rate=self.learning_rate)
+        self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
+        base = exp3.Exp3Params(self.learning_rate)
+        super().__init__(n_arms, DelayedExp3Params(base, d, self.init_common(**common)))
 
     @classmethod
     def tuned(

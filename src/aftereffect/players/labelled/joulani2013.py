@@ -100,10 +100,9 @@ class BOLD(LabelledKernelPlayer):
 
     def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Range]) -> None:
         inside = kernel_base(bandit)
-        max_delay = checks.integer("max_delay", max_delay, low=0)
+        self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
         length = kernel.BANDITS[type(inside.params)].size(inside.n_arms)
-        params = BoldParams(inside.params, length, max_delay, self.init_common(**common))
-        super().__init__(inside, params, max_delay=max_delay)
+        super().__init__(inside, BoldParams(inside.params, length, d, self.init_common(**common)))
 
     def regret_bound(self, n: int) -> float:
         """Return (d+1)·𝓡(⌈n/(d+1)⌉) times the range, a bound on the regret in whole losses.
@@ -220,9 +219,8 @@ class QPMD(LabelledKernelPlayer):
 
     def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Range]) -> None:
         inside = kernel_base(bandit)
-        max_delay = checks.integer("max_delay", max_delay, low=0)
-        params = QpmdParams(inside.params, max_delay, self.init_common(**common))
-        super().__init__(inside, params, max_delay=max_delay)
+        self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
+        super().__init__(inside, QpmdParams(inside.params, d, self.init_common(**common)))
 
 
 class DelayedUCB1Params(NamedTuple):

@@ -92,6 +92,5 @@ class SuccessiveElimination(LabelledKernelPlayer):
     """
 
     def __init__(self, n_arms: int, *, horizon: int, **common: Unpack[Range]) -> None:
-        T = checks.integer("horizon", horizon, low=1)
-        params = EliminationParams(2.0 * math.log(T), self.init_common(**common))
-        super().__init__(n_arms, params, horizon=T)
+        self.horizon = checks.integer("horizon", horizon, low=1)
+        super().__init__(n_arms, EliminationParams(2.0 * math.log(self.horizon), self.init_common(**common)))

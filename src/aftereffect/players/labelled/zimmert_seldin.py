@@ -215,10 +215,9 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
     """
 
     def __init__(self, n_arms: int, *, max_delay: int, tuning: str = "simple", **common: Unpack[Range]) -> None:
-        max_delay = checks.integer("max_delay", max_delay, low=0)
+        self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
         self.tuning = checks.choice("tuning", tuning, TUNINGS)
-        params = ZimmertSeldinParams(max_delay, tuning == "advanced", self.init_common(**common))
-        super().__init__(n_arms, params, max_delay=max_delay, tuning=tuning)
+        super().__init__(n_arms, ZimmertSeldinParams(d, tuning == "advanced", self.init_common(**common)))
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

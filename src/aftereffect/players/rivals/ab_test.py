@@ -186,21 +186,13 @@ class ABTest(KernelPlayer):
         self.hold = checks.integer("hold", hold, low=1)
         self.order = checks.choice("order", order, ORDERS)
         self.winner = checks.choice("winner", winner, WINNERS)
-        max_lag = checks.integer("max_lag", max_lag, low=0)
-        limits = self.limits(None, **common)
-        common_fields = (self.test_rounds, self.hold, order == "random", limits, 1)
-        params: ABTestParams | LagTestParams = ABTestParams(*common_fields)
-        own: dict[str, Any] = {"test_rounds": self.test_rounds, "hold": self.hold, "order": self.order}
-        if winner == "lags":
-            model = checked_params(n_arms, max_lag, None, 0, self.direction, 1)
-            params = LagTestParams(*common_fields, model)
-            own |= {"winner": winner, "max_lag": model.max_lag}
-        super().__init__(n_arms, params, **own)
-
-    def _set_units(self, arms: list[int]) -> None:
-        if self.winner == "lags":
-            self._params = self._params._replace(model=self._params.model._replace(n_units=len(arms)))
-        super()._set_units(arms)
+        self.max_lag = checks.integer("max_lag", max_lag, low=0)
+        params = ABTestParams(self.test_rounds, self.hold, order == "random", self.limits(None, **common), 1)
+        if winner == "means":
+            super().__init__(n_arms, params)
+        else:
+            model = checked_params(n_arms, self.max_lag, None, 0, self.direction, 1)
+            super().__init__(n_arms, LagTestParams(*params, model))
 
     @classmethod
     def tuned(cls, n_arms: int, *, horizon: int, share: float = 0.25, **others: Any) -> Self:

@@ -156,8 +156,7 @@ class ARSUCB(KernelPlayer):
     def __init__(self, n_arms: int, *, growth: float = 2.0, width: float = 5.0, **common: Unpack[Common]) -> None:
         self.growth = checks.real("growth", growth, low=0.0, high=8.0)
         self.width = checks.real("width", width, low=0.0)
-        params = ARSUCBParams(self.growth, self.width, self.limits(None, **common))
-        super().__init__(n_arms, params, growth=self.growth, width=self.width)
+        super().__init__(n_arms, ARSUCBParams(self.growth, self.width, self.limits(None, **common)))
 
 
 class ARSExp3(KernelPlayer):
@@ -187,8 +186,7 @@ class ARSExp3(KernelPlayer):
     def __init__(self, n_arms: int, *, growth: float = 0.5, step: float = 1.0, **common: Unpack[Common]) -> None:
         self.growth = checks.real("growth", growth, low=0.0, high=8.0)
         self.step = checks.real("step", step, above=0.0)
-        params = ARSExp3Params(self.growth, self.step, self.limits(None, **common))
-        super().__init__(n_arms, params, growth=self.growth, step=self.step)
+        super().__init__(n_arms, ARSExp3Params(self.growth, self.step, self.limits(None, **common)))
 
     def regret_bound(self, horizon: int, max_delay: int) -> float:
         """Return the smaller of T·hi and the bound above, in which c + 1/c replaces 2 if step c is not 1."""

@@ -102,5 +102,4 @@ class BlockUCB(KernelPlayer):
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
         self.width = checks.real("width", width, low=0.0)
         limits = self.limits(self.max_delay + 1, **common)
-        params = BlockUCBParams(self.max_delay, self.width, limits)
-        super().__init__(n_arms, params, max_delay=self.max_delay, width=self.width)
+        super().__init__(n_arms, BlockUCBParams(self.max_delay, self.width, limits))

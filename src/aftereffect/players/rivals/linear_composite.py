@@ -127,7 +127,7 @@ class LinearComposite(KernelPlayer):
         inside = kernel_base(bandit)
         row = checks.array("coefficients", coefficients, shape=("d+1",))
         self.delay = first_lag(row)
-        self.coefficients = tuple(float(a) for a in row)
+        self.coefficients = row.tolist()
         limits = self.limits(len(row), **common)
         lo, hi, _ = limits.span
         margin = effects.ROUNDING * (hi - lo) * float(np.abs(row).sum())
@@ -135,8 +135,7 @@ class LinearComposite(KernelPlayer):
         limits = limits._replace(least=float(self._least - margin), most=float(self._most + margin))
         length = kernel.BANDITS[type(inside.params)].size(inside.n_arms)
         lags = checks.owned(np.array(row[self.delay :]))
-        params = LinearCompositeParams(inside.params, length, self.delay, lags, limits)
-        super().__init__(inside, params, coefficients=list(self.coefficients))
+        super().__init__(inside, LinearCompositeParams(inside.params, length, self.delay, lags, limits))
 
     def refusal(self) -> str:
         """Return the rule for a total, for error messages."""

@@ -210,10 +210,10 @@ class DynLinUCB(KernelPlayer):
         norms: ArrayLike | None = None,
         **common: Unpack[Common],
     ) -> None:
-        K, T = checks.integer("n_arms", n_arms, low=2), checks.integer("horizon", horizon, low=1)
-        rho = checks.real("spectral_radius", spectral_radius, low=0.0, below=1.0)
+        K, self.horizon = checks.integer("n_arms", n_arms, low=2), checks.integer("horizon", horizon, low=1)
+        self.spectral_radius = rho = checks.real("spectral_radius", spectral_radius, low=0.0, below=1.0)
         vectors = np.eye(K) if features is None else checks.array("features", features, shape=(K, "p"))
-        lam = checks.real("ridge", ridge, above=0.0)
+        self.ridge = lam = checks.real("ridge", ridge, above=0.0)
         limits = self.limits(None, **common)
         lo, hi, _ = limits.span
         if not vectors.size:
@@ -225,7 +225,7 @@ class DynLinUCB(KernelPlayer):
         known = checks.array("norms", given, shape=(5,))
         checks.real("norms", float(known.min()), low=0.0)
         theta, omega, b_norm, phi, sigma = known.tolist()
-        self.spectral_radius, self.features, self.ridge = rho, checks.frozen(vectors), lam
+        self.features, self.norms = checks.frozen(vectors), None if norms is None else known
         self.c1 = theta + omega * b_norm * phi / (1.0 - rho)
         self.c2 = U * omega * phi * (U * b_norm + U) / (1.0 - rho)
         in_state = omega / largest if norms is None else omega
@@ -235,13 +235,12 @@ class DynLinUCB(KernelPlayer):
             first=self.c1 * math.sqrt(lam),
             second=self.c2 / math.sqrt(lam),
             variance=2.0 * sigma**2 * (1.0 + (in_state * phi) ** 2 / (1.0 - rho**2)),
-            log_horizon=math.log(T),
+            log_horizon=math.log(self.horizon),
             growth=U**2 / (p * lam),
             ridge=lam,
             limits=limits,
         )
-        settings: dict[str, Any] = {"horizon": T, "spectral_radius": rho, "features": vectors.tolist(), "ridge": lam}
-        super().__init__(K, params, **settings, norms=None if norms is None else known.tolist())
+        super().__init__(K, params)
 
     @classmethod
     def for_system(cls, system: LinearSystem, *, horizon: int, ridge: float = 1.0, **common: Unpack[Common]) -> Self:
@@ -377,17 +376,17 @@ class ARUCB(KernelPlayer):
         confidence: float | None = None,
         **common: Unpack[Common],
     ) -> None:
-        K, T = checks.integer("n_arms", n_arms, low=2), checks.integer("horizon", horizon, low=1)
-        k = checks.integer("order", order, low=0, high=1000)
-        lam = checks.real("ridge", ridge, above=0.0)
-        delta = checks.real("confidence", 0.5 / T if confidence is None else confidence, above=0.0, below=1.0)
+        K, self.horizon = checks.integer("n_arms", n_arms, low=2), checks.integer("horizon", horizon, low=1)
+        self.order = checks.integer("order", order, low=0, high=1000)
+        self.ridge = lam = checks.real("ridge", ridge, above=0.0)
+        usual = 0.5 / self.horizon if confidence is None else confidence
+        self.confidence = checks.real("confidence", usual, above=0.0, below=1.0)
         limits = self.limits(None, **common)
         lo, hi, _ = limits.span
-        m = checks.real("level", max(-lo, hi) if level is None else level, low=0.0)
-        sigma = checks.real("noise", (hi - lo) / 2.0 if noise is None else noise, low=0.0)
-        params = ARUCBParams(k, lam, math.sqrt(lam * (m * m + 1.0)), sigma, 2.0 * math.log(K / delta), limits)
-        settings: dict[str, Any] = {"horizon": T, "order": k, "level": m, "noise": sigma, "ridge": lam}
-        super().__init__(K, params, **settings, confidence=delta)
+        self.level = m = checks.real("level", max(-lo, hi) if level is None else level, low=0.0)
+        self.noise = checks.real("noise", (hi - lo) / 2.0 if noise is None else noise, low=0.0)
+        first, log_confidence = math.sqrt(lam * (m * m + 1.0)), 2.0 * math.log(K / self.confidence)
+        super().__init__(K, ARUCBParams(self.order, lam, first, self.noise, log_confidence, limits))
 
     @classmethod
     def tuned(cls, n_arms: int, *, max_delay: int, horizon: int, **others: Any) -> Self:

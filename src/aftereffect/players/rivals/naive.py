@@ -6,7 +6,8 @@ nothing.
 """
 
 import math
-from typing import Any, NamedTuple, Never, Unpack
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
 
 from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
@@ -16,7 +17,6 @@ from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.players.base import OWNERS, BanditPlayer, draw_arm, feed
 from aftereffect.players.kernels import BLOCK, DRAW, block_ask, block_begin, block_size, block_update
 from aftereffect.players.limits import REFUSED, Common, Limits, limits_of, total_rule, usable_total
-from aftereffect.players.protocol import Round
 
 
 class NaiveParams(NamedTuple):
@@ -57,6 +57,7 @@ class Naive(BanditPlayer):
 
     __slots__ = ("_limits", "_totals", "max_delay")
     OWN_SAVED = ("arm_stream",)
+    _drawn = True
 
     def __init__(self, bandit: Bandit, *, max_delay: int | None = None, **common: Unpack[Common]) -> None:
         super().__init__(bandit, **common)
@@ -66,36 +67,28 @@ class Naive(BanditPlayer):
         self._limits = limits_of(span, None if self.max_delay is None else parts, self.out_of_range)
         OWNERS[id(bandit)] = self
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments except the first and the seed, as plain JSON values."""
-        return {"max_delay": self.max_delay} | super().settings
-
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
         if not self._open:
             ahead = self._arm_words()
-            self._arm = draw_arm(self.bandit, ahead)
-            self._arm_stream = ahead
+            self._arms, self._arm_stream = [draw_arm(self.bandit, ahead)], ahead
             self._round += 1
             self._open = True
-        return self._arm
+        return self._arms[0]
 
-    def tell(self, total: float | None, *extra: Never) -> Round:
-        """Report the total of the round, None if it is missing, and end the round."""
-        if extra or not self._open:
-            raise self._tell_error(extra)
+    def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> int:
+        (total,) = totals
         given = math.nan if total is None else checks.total(total)
         value = usable_total(self._limits, self._round, given)
         if value == REFUSED:
             parts = None if self.max_delay is None else self.max_delay + 1
             raise InvalidTotal(f"{total_rule(self.effects, parts, self._round)}, but got {given!r}")
-        fed = None
-        if value == value:
-            fed = effects.fed_loss(self._totals, 0, value)
-            feed(self.bandit, [self._arm], [fed])
+        heard = value == value
+        fed.append(effects.fed_loss(self._totals, 0, value) if heard else None)
+        if heard:
+            feed(self.bandit, self._arms, fed)
         self._open = False
-        return Round(self._round, self._arm, True, fed is not None, fed)
+        return int(heard)
 
     def kernel(self) -> NaiveParams | None:
         """Return the player in kernel form, or None if its base has no kernel form."""

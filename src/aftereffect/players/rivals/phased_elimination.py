@@ -35,7 +35,7 @@ feedback", ICML 2018, and its supplement.
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,13 +249,11 @@ class PhasedElimination(KernelPlayer):
     BRIDGE = False
     """Whether the best arm is played between phases."""
 
-    def __init__(
-        self, n_arms: int, length: Callable[[int, int], int], limits: Limits, *, horizon: int, **settings: Any
-    ) -> None:
-        """length: the function (T, m) ↦ n_m. limits: the limits of totals. settings: saved with the player."""
-        T = checks.integer("horizon", horizon, low=1, high=LONGEST)
-        self.lengths = phase_lengths(T, partial(length, T))
-        super().__init__(n_arms, PhaseParams(self.lengths, self.BEST_FIRST, self.BRIDGE, limits), horizon=T, **settings)
+    def __init__(self, n_arms: int, horizon: int, length: Callable[[int, int], int], limits: Limits) -> None:
+        """length: the function (T, m) ↦ n_m. limits: the limits of totals."""
+        self.horizon = checks.integer("horizon", horizon, low=1, high=LONGEST)
+        self.lengths = phase_lengths(self.horizon, partial(length, self.horizon))
+        super().__init__(n_arms, PhaseParams(self.lengths, self.BEST_FIRST, self.BRIDGE, limits))
 
     phase: int = number(PHASE, "m, from 1; it no longer changes once only the best arm is played.", int)
 
@@ -298,11 +296,9 @@ class ODAAF(PhasedElimination):
     def __init__(
         self, n_arms: int, *, horizon: int, mean_delay: float, mean_delay_offset: int = 0, **common: Unpack[Common]
     ) -> None:
-        E = checks.real("mean_delay", mean_delay, low=0.0)
-        offset = checks.integer("mean_delay_offset", mean_delay_offset, low=0, high=LONGEST)
-        limits = self.limits(None, **common)
-        settings: dict[str, Any] = {"horizon": horizon, "mean_delay": E, "mean_delay_offset": offset}
-        super().__init__(n_arms, lambda T, m: mean_length(T, m, E, offset), limits, **settings)
+        self.mean_delay = E = checks.real("mean_delay", mean_delay, low=0.0)
+        self.mean_delay_offset = k = checks.integer("mean_delay_offset", mean_delay_offset, low=0, high=LONGEST)
+        super().__init__(n_arms, horizon, lambda T, m: mean_length(T, m, E, k), self.limits(None, **common))
 
 
 class ODAAFB(PhasedElimination):
@@ -329,12 +325,12 @@ class ODAAFB(PhasedElimination):
     ) -> None:
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0, high=LONGEST)
         E = None if mean_delay is None else checks.real("mean_delay", mean_delay, low=0.0, high=float(d))
+        self.mean_delay = E
 
         def length(T: int, m: int) -> int:
             return naive_length(T, m, d) if E is None else bounded_length(T, m, E, d)
 
-        limits = self.limits(d + 1, **common)
-        super().__init__(n_arms, length, limits, horizon=horizon, max_delay=d, mean_delay=E)
+        super().__init__(n_arms, horizon, length, self.limits(d + 1, **common))
 
 
 class ODAAFV(PhasedElimination):
@@ -357,11 +353,9 @@ class ODAAFV(PhasedElimination):
     def __init__(
         self, n_arms: int, *, horizon: int, mean_delay: float, delay_variance: float, **common: Unpack[Common]
     ) -> None:
-        E = checks.real("mean_delay", mean_delay, low=0.0)
-        V = checks.real("delay_variance", delay_variance, low=0.0)
-        limits = self.limits(None, **common)
-        settings: dict[str, Any] = {"horizon": horizon, "mean_delay": E, "delay_variance": V}
-        super().__init__(n_arms, lambda T, m: variance_length(T, m, E, V), limits, **settings)
+        self.mean_delay = E = checks.real("mean_delay", mean_delay, low=0.0)
+        self.delay_variance = V = checks.real("delay_variance", delay_variance, low=0.0)
+        super().__init__(n_arms, horizon, lambda T, m: variance_length(T, m, E, V), self.limits(None, **common))
 
 
 class GargAkash(PhasedElimination):
@@ -391,5 +385,4 @@ class GargAkash(PhasedElimination):
 
     def __init__(self, n_arms: int, *, horizon: int, max_delay: int, **common: Unpack[Common]) -> None:
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0, high=LONGEST)
-        limits = self.limits(d + 1, **common)
-        super().__init__(n_arms, lambda T, m: naive_length(T, m, d), limits, horizon=horizon, max_delay=d)
+        super().__init__(n_arms, horizon, lambda T, m: naive_length(T, m, d), self.limits(d + 1, **common))

@@ -102,8 +102,8 @@ class FixedBlock(KernelPlayer):
     def __init__(self, bandit: KernelBandit, *, max_delay: int, **common: Unpack[Common]) -> None:
         inside = kernel_base(bandit)
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
-        params = FixedParams(inside.params, BLOCK + 2, 2 * d + 1, d, 2 * d + 1, self.limits(d + 1, **common))
-        super().__init__(inside, params, max_delay=d)
+        length = 2 * d + 1
+        super().__init__(inside, FixedParams(inside.params, BLOCK + 2, length, d, length, self.limits(d + 1, **common)))
 
     @classmethod
     def tuned(
@@ -165,8 +165,7 @@ class MiniBatch(KernelPlayer):
         self.max_delay = None if max_delay is None else checks.integer("max_delay", max_delay, low=0)
         limits = self.limits(None if self.max_delay is None else self.max_delay + 1, **common)
         parts = self.block_length + (self.max_delay or 0)
-        params = FixedParams(inside.params, BLOCK + 2, self.block_length, 0, parts, limits)
-        super().__init__(inside, params, block_length=self.block_length, max_delay=self.max_delay)
+        super().__init__(inside, FixedParams(inside.params, BLOCK + 2, self.block_length, 0, parts, limits))
 
     @classmethod
     def tuned(
@@ -238,8 +237,7 @@ class Blinded(KernelPlayer):
         inside = kernel_base(bandit)
         self.max_delay = checks.integer("max_delay", max_delay, low=0, high=1)
         limits = self.limits(self.max_delay + 1, **common)
-        params = BlindedParams(inside.params, BLOCK + 1, self.max_delay, limits)
-        super().__init__(inside, params, max_delay=self.max_delay)
+        super().__init__(inside, BlindedParams(inside.params, BLOCK + 1, self.max_delay, limits))
 
     @classmethod
     def tuned(
@@ -333,8 +331,7 @@ class CLW2018(KernelPlayer):
         q = 1.0 / (4 * d + 2) if update_probability is None else update_probability
         self.update_probability = checks.real("update_probability", q, above=0.0, high=1.0)
         limits = self.limits(d + 1, **common)
-        params = CLW2018Params(inside.params, TOTALS + d + 1, d, self.update_probability, limits)
-        super().__init__(inside, params, max_delay=d, update_probability=self.update_probability)
+        super().__init__(inside, CLW2018Params(inside.params, TOTALS + d + 1, d, self.update_probability, limits))
 
     @classmethod
     def tuned(cls, n_arms: int, *, max_delay: int, horizon: int, **common: Unpack[Common]) -> Self:

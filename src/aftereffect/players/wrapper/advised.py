@@ -14,7 +14,7 @@ import copy
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Never, Self, Unpack
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 
@@ -29,9 +29,9 @@ from aftereffect.core.kernel import DREW, FloatState, WordState, helper
 from aftereffect.core.text import amount, counted
 from aftereffect.players import advisers
 from aftereffect.players.advisers import Adviser, Setting
+from aftereffect.players.base import AnonymousPlayer
 from aftereffect.players.kernels import block_size
 from aftereffect.players.limits import Common, Limits
-from aftereffect.players.protocol import PanelRound, Round
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.coins import DrawnCoins
@@ -197,7 +197,6 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
     SURPLUS = 0.7
     __slots__ = ("_called", "_error", "_memory", "_slowest", "adviser", "budget", "floor", "opening")
     OWN_SAVED: tuple[str, ...] = (*CoinCleanWrapper.OWN_SAVED, "adviser", "advice")
-    COMMON = (*CoinCleanWrapper.COMMON, "budget", "floor", "opening")
 
     def __init__(
         self,
@@ -271,19 +270,21 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
             raise InvalidArgument(f"arms must be {self.n_units}, one per unit, but got {checks.shown(given)}")
         return [checks.integer("arm", arm, low=0, high=self.n_arms - 1) for arm in given]
 
-    def tell(self, total: float | None, *extra: Never) -> Round:
-        """Report the total of the open round (None: missing) and end the round."""
-        used = self._windows[0].read(total)[0] if self._open and not extra else None
-        played = super().tell(total, *extra)
-        self._listen([used], played.update)
-        return played
+    # Not the faster one of wrappers without adviser, who hears every round.
+    tell = AnonymousPlayer.tell
 
-    def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
-        """Report the total of each unit (None: missing) and end the round."""
-        played = super().tell_units(totals)
+    def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> int:
+        measured = super()._tell_all(totals, fed)
         used = [window.read(total)[0] for window, total in zip(self._windows, totals, strict=True)]
-        self._listen(used, played.update)
-        return played
+        self._guarded(self.adviser.hear, self._arms.copy(), used)
+        if self._round <= self.opening:
+            self._draw_next = True
+            for window in self._windows:
+                # No total of the opening is ever fed.
+                window.begin(self._round + 1)
+        if measured or self._round == self.opening:
+            self._consult()
+        return measured
 
     def amend(self, round: int, total: float | None, unit: int = 0) -> None:
         """Correct the total of an earlier round of the open block, or report it late; the adviser hears it too."""
@@ -293,17 +294,6 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
     def _learned_from(self, round: int) -> bool:
         # Nothing is learned from the opening, so the adviser alone hears its corrections.
         return round > self.opening and super()._learned_from(round)
-
-    def _listen(self, totals: Sequence[float | None], update: bool) -> None:
-        """Let the adviser hear a round and, after an update, follow it."""
-        self._guarded(self.adviser.hear, self._arms.copy(), totals)
-        if self._round <= self.opening:
-            self._draw_next = True
-            for window in self._windows:
-                # No total of the opening is ever fed.
-                window.begin(self._round + 1)
-        if update or self._round == self.opening:
-            self._consult()
 
     def _consult(self) -> None:
         """Ask the adviser, and follow it within the budget."""

@@ -1,4 +1,4 @@
-"""Certificates: bounds on the expected regret, computed from a run, term by term; and the bounds of tuned bases.
+"""Certificates: bounds on the expected regret, computed from a run, term by term; and sharper bounds of bases.
 
 The value of a certificate is random. For losses and a number of rounds fixed in advance, the expected regret is at most
 the expected value, where both expectations are over the player's coins and draws. One run gives one sample of the
@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 
 from aftereffect import theory
 from aftereffect.bandits.exp3 import Exp3
-from aftereffect.bandits.protocol import Bandit
 from aftereffect.bandits.tsallis import TsallisFTRL
-from aftereffect.core import checks, effects
+from aftereffect.core import effects
 from aftereffect.core.text import amount
 from aftereffect.players.wrapper.windows import Counts
-from aftereffect.theory.sharp import FORMS
 
 
 class Certificate(NamedTuple):
@@ -180,23 +178,6 @@ def first_true(holds: Callable[[int], bool], least: int, most: int) -> int:
         middle = (least + most) // 2
         least, most = (least, middle) if holds(middle) else (middle, most)
     return most
-
-
-def tuned_base_and_coins(
-    base: str, n_arms: int, max_delay: int, horizon: int, form: str, direction: str
-) -> tuple[Bandit, float]:
-    """Return a base algorithm with the rate for this horizon, and β."""
-    checks.choice("base", base, ("tsallis", "exp3"))
-    checks.choice("form", form, FORMS)
-    beta = theory.best_update_probability(max_delay)
-    if form == "sharp":
-        best = theory.tsallis_tuning_sharp if base == "tsallis" else theory.exp3_tuning_sharp
-        beta, eta, _ = best(n_arms, max_delay, horizon, direction)
-    elif base == "tsallis":
-        eta = theory.corollary_learning_rate(max_delay, horizon)
-    else:
-        eta = theory.exp3_learning_rate(n_arms, max_delay, horizon)
-    return TsallisFTRL(n_arms, learning_rate=eta) if base == "tsallis" else Exp3(n_arms, learning_rate=eta), beta
 
 
 def sharp_bound(bandit: Any, d: int, beta: float, maximize: bool, T: int) -> float:

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from aftereffect import theory
 from aftereffect.bandits.tsallis import TsallisFTRL, TsallisParams
-from aftereffect.core import checks, effects, kernel
+from aftereffect.core import checks, kernel
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import DREW, FED, OWN, FloatState, WordState, helper
 from aftereffect.players.base import KernelPlayer, number
 from aftereffect.players.kernels import block_size
 from aftereffect.players.limits import Common, Limits
-from aftereffect.players.wrapper.coins import Coins, bernoulli
-from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
+from aftereffect.players.wrapper.kernels import WrapperParams
 from aftereffect.players.wrapper.wrapper import CompositeLossWrapper
 
 # The epochs together have (2³² − 1)·T₀ rounds; after them the last one is repeated. The number of epochs is fixed, so
@@ -34,14 +33,12 @@ LONGEST_FIRST = 1 << 32
 
 
 class DoublingParams(NamedTuple):
-    """bases: the base's parameters for each epoch. first_horizon: T₀. The others are as in `WrapperParams`."""
+    """bases: the base's parameters for each epoch. first_horizon: T₀. wrapper: the parameters of the first wrapper."""
 
     bases: tuple[TsallisParams, ...]
-    coins: Coins
-    max_delay: int
-    limits: Limits
-    window_bounds: tuple[float, float]
     first_horizon: int
+    wrapper: WrapperParams
+    limits: Limits
 
 
 # state, after what every player has: the epoch, the rounds left in it; then the state of the epoch's wrapper.
@@ -51,9 +48,8 @@ EPOCH, LEFT, WRAPPER = OWN, OWN + 1, OWN + 2
 @helper
 def of_epoch(params: DoublingParams, epoch: int) -> WrapperParams:
     """Return the parameters of the wrapper of an epoch."""
-    base_at = TOTALS + params.max_delay + 1
-    base = params.bases[epoch]
-    return WrapperParams(base, base_at, params.coins, params.max_delay, params.limits, params.window_bounds)
+    one = params.wrapper
+    return WrapperParams(params.bases[epoch], one.base_at, one.coins, one.max_delay, one.limits, one.window_bounds)
 
 
 def size(params: DoublingParams, n_arms: int) -> int:
@@ -136,12 +132,11 @@ class DoublingWrapper(KernelPlayer):
         self.max_delay = d = checks.integer("max_delay", max_delay, low=0)
         if first_horizon is None:
             first_horizon = min(8 * K * (2 * d + 1), LONGEST_FIRST)
-        first = checks.integer("first_horizon", first_horizon, low=1, high=LONGEST_FIRST)
+        self.first_horizon = first = checks.integer("first_horizon", first_horizon, low=1, high=LONGEST_FIRST)
         rates = (theory.corollary_learning_rate(d, first << epoch) for epoch in range(EPOCHS))
         limits = self.limits(d + 1, **common)
-        coins, bounds = bernoulli(theory.best_update_probability(d)), effects.stretch_bounds(limits.span, d, d + 1)
-        params = DoublingParams(tuple(map(TsallisParams, rates)), coins, d, limits, bounds, first)
-        super().__init__(K, params, max_delay=d, first_horizon=first)
+        wrapper = CompositeLossWrapper.tuned(K, max_delay=d, horizon=first, **common).kernel()
+        super().__init__(K, DoublingParams(tuple(map(TsallisParams, rates)), first, wrapper, limits))
 
     epoch: int = number(EPOCH, "The epoch of the latest round, from 0.", int)
 
@@ -154,7 +149,7 @@ class DoublingWrapper(KernelPlayer):
     def probabilities(self) -> NDArray[np.float64]:
         """The distribution from which the current arm was drawn or, after an update, the next of this epoch will be."""
         q = np.empty(self.n_arms)
-        at = WRAPPER + TOTALS + self.max_delay + 1
+        at = WRAPPER + self._params.wrapper.base_at
         kernel.bandit_probabilities(self._params.bases[self.epoch], self.n_arms, self._numbers[at:], q)
         return q
 

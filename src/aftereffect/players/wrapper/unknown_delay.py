@@ -13,7 +13,7 @@ wrapper for a guess, with two tests of the guess. `UnknownDelayWrapper` states w
 """
 
 import math
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -248,11 +248,15 @@ class UnknownDelayWrapper(KernelPlayer):
     def __init__(
         self, n_arms: int, *, horizon: int, guess: int = 1, false_alarm: float = 0.05, **common: Unpack[Common]
     ) -> None:
-        horizon = checks.integer("horizon", horizon, low=1, high=1 << 53)
-        guess = checks.integer("guess", guess, low=0, high=horizon)
-        alarm = checks.real("false_alarm", false_alarm, low=0.0, below=1.0)
-        params = UnknownDelayParams(guess, horizon, alarm, self.limits(None, **common))
-        super().__init__(n_arms, params, horizon=horizon, guess=guess, false_alarm=alarm)
+        self.horizon = checks.integer("horizon", horizon, low=1, high=1 << 53)
+        guess = checks.integer("guess", guess, low=0, high=self.horizon)
+        self.false_alarm = checks.real("false_alarm", false_alarm, low=0.0, below=1.0)
+        super().__init__(n_arms, UnknownDelayParams(guess, self.horizon, self.false_alarm, self.limits(None, **common)))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments except the first and the seed, as plain JSON values; `guess` is the initial g."""
+        return super().settings | {"guess": self._params.guess}
 
     guess: int = number(GUESS, "The current guess of d.", int)
     restarts: int = number(RESTARTS, "How often the guess was contradicted.", int)
@@ -274,7 +278,7 @@ class UnknownDelayWrapper(KernelPlayer):
         d = checks.integer("max_delay", max_delay, low=0)
         if self.effects.lo < 0.0:
             raise InvalidArgument(f"low must be at least 0 for Theorem 4 to hold, but got {self.low!r}")
-        K, T, g, alarm = self.n_arms, self._params.horizon, self._params.guess, self._params.false_alarm
+        K, T, g, alarm = self.n_arms, self.horizon, self._params.guess, self.false_alarm
         if d > g or theory.most_updates(g, T) == 0 or (alarm > 0.0 and not stochastic):
             return float(T * self.effects.hi)
         bound = CompositeLossWrapper.tuned(K, max_delay=g, horizon=T, seed=0).regret_bound(T)

@@ -19,14 +19,16 @@ import numpy as np
 
 from aftereffect import theory
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
-from aftereffect.bandits.kernel_bandit import KernelBandit
+from aftereffect.bandits.exp3 import Exp3
+from aftereffect.bandits.kernel_bandit import KernelBandit, check_many
 from aftereffect.bandits.protocol import Bandit
+from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import checks, effects, random, saved
-from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
+from aftereffect.core.errors import AftereffectWarning, InvalidArgument, InvalidState, OutOfTurn
 from aftereffect.core.kernel import WordState
 from aftereffect.players.base import OWNERS, PAST, BanditPlayer, draw_arm, feed, load
 from aftereffect.players.limits import Common, limits_of
-from aftereffect.players.protocol import PanelRound, Round
+from aftereffect.players.protocol import Round
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.coins import DrawnCoins, make_coins, restore_coins
 from aftereffect.players.wrapper.kernels import TOTALS, WrapperParams
@@ -41,16 +43,10 @@ class BlockWrapper(BanditPlayer):
     """
 
     # A service asks thousands of players in turn; slots keep the data of each compact in memory.
-    __slots__ = (
-        *("_arms", "_block_start", "_corrections", "_draw_next", "_drawn", "_measured", "_windows"),
-        *("coins", "max_delay"),
-    )
-    OWN_SAVED: tuple[str, ...] = (
-        *("arm_stream", "coins", "arms", "windows", "draw_next", "drawn", "measured", "block_start"),
-    )
+    __slots__ = ("_block_start", "_corrections", "_draw_next", "_drawn", "_measured", "_windows", "coins", "max_delay")
+    FLAGS = ("draw_next", "drawn", "measured", "block_start")
+    OWN_SAVED: tuple[str, ...] = ("arm_stream", "coins", "arms", "windows", *FLAGS)
     LATER_SAVED = ("corrections",)
-    # The settings, except the coins, which are saved with their state.
-    COMMON = ("max_delay", *BanditPlayer.COMMON)
     # A round is an update round if its coin is 1 and at least the QUIET · d coins before it are 0.
     QUIET: int
 
@@ -71,11 +67,6 @@ class BlockWrapper(BanditPlayer):
     def update_probability(self) -> float | None:
         """β, or None if the coins were given."""
         return self.coins.bias if isinstance(self.coins, DrawnCoins) else None
-
-    @property
-    def n_units(self) -> int:
-        """M, the number of units that share the player (see `share`)."""
-        return len(self._windows)
 
     @property
     def counts(self) -> Counts:
@@ -127,17 +118,8 @@ class BlockWrapper(BanditPlayer):
         Each unit has its own arm and its own window; all update the same base. Afterwards use `ask_units` and
         `tell_units`, as `Panel` does.
         """
-        n_units = checks.integer("n_units", n_units, low=1)
-        if self._round:
-            raise InvalidArgument(f"player must be unplayed to be shared by units, but it is in round {self._round}")
-        if isinstance(self.bandit, KernelBandit):
-            self.bandit.check_many()
-        elif not hasattr(self.bandit, "update_many"):
-            raise InvalidArgument(
-                "player.bandit must have averaged updates, a method update_many(arms, losses), "
-                f"to be shared by units, but {self.bandit!r} has none"
-            )
-        self._set_units(n_units)
+        check_many(self.bandit)
+        super().share(n_units)
 
     def set_first_rate(self, first_rate: float) -> None:
         """Give the base, an unplayed AdaptiveTsallis, another initial rate."""
@@ -180,19 +162,10 @@ class BlockWrapper(BanditPlayer):
             )
         return bandit, self.update_probability
 
-    def certificate_places(self) -> list[int]:
-        """Return where the state of the base in kernel form has what `run_certificates` needs; empty if there is none.
-        """
-        return []
-
-    def run_certificates(self, numbers: checks.FloatArray, rounds: Any) -> checks.FloatArray:
-        """Return the certificates of simulated runs; numbers: of these places, the last axis."""
-        raise NotImplementedError
-
     def ask(self) -> int:
         """Return the arm to play in this round; the same until `tell`."""
         if self._open:
-            return self._arm
+            return self._arms[0]
         t, draw = self._round + 1, self._draw_next
         if draw:
             if self.tuned_horizon is not None and self._round >= PAST * self.tuned_horizon:
@@ -202,76 +175,44 @@ class BlockWrapper(BanditPlayer):
             ahead = self._arm_words()
             arms = self._drawn_arms(ahead)
             self._measured = self.coins.read(t)
-            self._arm, self._arms, self._arm_stream = arms[0], arms, ahead
+            self._arms, self._arm_stream = arms, ahead
             self._block_start = t
             self._draw_next = False
         else:
             self._measured = self.coins.read(t)
         self._drawn, self._round = draw, t
         self._open = True
-        return self._arm
+        return self._arms[0]
 
     def _drawn_arms(self, stream: WordState) -> list[int]:
         """Draw an arm for each unit."""
         return [draw_arm(self.bandit, stream) for _ in self._windows]
 
-    def ask_units(self) -> list[int]:
-        """Return the arm of each unit in this round; the same until `tell_units`."""
-        self.ask()
-        return self._arms.copy()
-
     def tell(self, total: float | None, *extra: Never) -> Round:
-        """Report the total of the open round (None: missing) and end the round.
-
-        In an update round the base is fed the scaled sum of the window, unless the window is void.
-        """
-        if extra or not self._open:
-            raise self._tell_error(extra)
-        t = self._round
-        if self._measured:
-            fed: list[float | None] = []
-            update = self._tell_all([total], fed)
-            return Round(t, self._arm, self._drawn, update, fed[0])
+        """Report the total of the open round (None: missing) and end the round."""
+        if extra or self._measured or not self._open:
+            return super().tell(total, *extra)
         # As `_tell_all`, but faster.
         window = self._windows[0]
         value, counts = window.read(total)
-        window.put(t, value, counts)
+        window.put(self._round, value, counts)
         self._open = False
-        return Round(t, self._arm, self._drawn, False, None)
+        return Round(self._round, self._arms[0], self._drawn, False, None)
 
-    def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
-        """Report the total of each unit (None: missing) and end the round.
-
-        In an update round the base learns from the units whose windows are not void.
-        """
-        if not self._open:
-            raise self._tell_error()
-        fed: list[float | None] = []
-        try:
-            update = self._tell_all(totals, fed)
-        except InvalidTotal as error:
-            raise InvalidTotal(f"totals[{len(fed)}]: {error}") from None
-        measured = self._windows[0].rounds(self.coins.gap) if update else 0
-        return PanelRound(self._round, self._arms.copy(), self._drawn, update, fed, measured)
-
-    def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> bool:
-        """End the round of all units, and append what each of them feeds; return whether the base has learned."""
+    def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> int:
+        """End the round of all units; in an update round the base learns from the units whose windows are not void."""
         t, gap = self._round, self.coins.gap
         told: list[tuple[float | None, Counts]] = []
-        arms: list[int] = []
-        losses: list[float] = []
-        for window, arm, total in zip(self._windows, self._arms, totals, strict=True):
+        for window, total in zip(self._windows, totals, strict=True):
             value, counts = window.read(total)
             loss = None
             if self._measured:
                 loss, counts = window.feed(t, value, counts, gap)
-            if loss is not None:
-                arms.append(arm)
-                losses.append(loss)
             told.append((value, counts))
             fed.append(loss)
-        if losses:
-            self.learn(arms, losses, gap)
+        heard = [(arm, loss) for arm, loss in zip(self._arms, fed, strict=True) if loss is not None]
+        if heard:
+            self.learn([arm for arm, _ in heard], [loss for _, loss in heard], gap)
             self._draw_next = True
             if self._corrections is not None:
                 self._insert()
@@ -281,7 +222,7 @@ class BlockWrapper(BanditPlayer):
             if self._measured:
                 window.begin(t + 1)
         self._open = False
-        return bool(losses)
+        return self._windows[0].rounds(gap) if heard else 0
 
     def amend(self, round: int, total: float | None, unit: int = 0) -> None:
         """Correct the total of an earlier round of the open block, or report it late."""
@@ -374,18 +315,15 @@ class BlockWrapper(BanditPlayer):
             "coins": self.coins.state(),
             "arms": self._arms.copy(),
             "windows": [window.state() for window in self._windows],
-            "draw_next": self._draw_next,
-            "drawn": self._drawn,
-            "measured": self._measured,
-            "block_start": self._block_start,
+            **{name: getattr(self, f"_{name}") for name in self.FLAGS},
         }
 
     def _resume(self, fields: Mapping[str, Any]) -> None:
         super()._resume(fields)
-        load(self, ("draw_next", "drawn", "measured", "block_start"), fields)
+        load(self, self.FLAGS, fields)
         self.coins = restore_coins(fields["coins"], self.QUIET * self.max_delay, self._round)
-        arms, windows = fields["arms"], fields["windows"]
-        if not isinstance(arms, list) or not isinstance(windows, list) or not len(arms) == len(windows) > 0:
+        arms, windows = self._valid_arms(fields["arms"]), fields["windows"]
+        if not isinstance(windows, list) or len(arms) != len(windows):
             raise InvalidState(
                 "arms and windows must be lists, one entry per unit, "
                 f"but got {checks.shown(arms)} and {checks.shown(windows)}"
@@ -393,7 +331,7 @@ class BlockWrapper(BanditPlayer):
         if "corrections" in fields:
             self._corrections = saved.numbers("corrections", fields["corrections"], 2 + self.n_arms)
         self._set_units(len(arms))
-        self._arms = [checks.integer("arms", arm, low=0, high=self.n_arms - 1) for arm in arms]
+        self._arms = arms
         for window, kept in zip(self._windows, windows, strict=True):
             window.resume(kept)
 
@@ -447,9 +385,18 @@ class CompositeLossWrapper(BlockWrapper):
         which maximises the rate of updates. form="sharp" takes the β and the rate that minimise the bounds of
         docs/theory/sharper.md. For horizon < 2d+1 there are no updates: all arms are equally likely.
         """
-        direction = common.get("direction", "minimize")
-        bandit, coins = certificates.tuned_base_and_coins(base, n_arms, max_delay, horizon, form, direction)
-        player = cls(bandit, max_delay=max_delay, coins=coins, **common)
+        checks.choice("base", base, ("tsallis", "exp3"))
+        checks.choice("form", form, FORMS)
+        beta = theory.best_update_probability(max_delay)
+        if form == "sharp":
+            best = theory.tsallis_tuning_sharp if base == "tsallis" else theory.exp3_tuning_sharp
+            beta, eta, _ = best(n_arms, max_delay, horizon, common.get("direction", "minimize"))
+        elif base == "tsallis":
+            eta = theory.corollary_learning_rate(max_delay, horizon)
+        else:
+            eta = theory.exp3_learning_rate(n_arms, max_delay, horizon)
+        bandit = (TsallisFTRL if base == "tsallis" else Exp3)(n_arms, learning_rate=eta)
+        player = cls(bandit, max_delay=max_delay, coins=beta, **common)
         player.tuned_horizon = horizon
         return player
 
