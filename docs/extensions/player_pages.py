@@ -25,8 +25,6 @@ RATES = {
     "CompositeLossWrapper": "√((d+1)KT) for any losses (Corollary 7), with Tsallis FTRL",
     "default_player": "√((d+1)KT) for any losses, without a horizon; ln T for losses of one law",
     "LagPlayer": "nothing is proved ([the lag model](../../theory/lags.md))",
-    "DoublingWrapper": "√((d+1)KT) for any losses, without a horizon",
-    "UnknownDelayWrapper": "√((d+1)KT) if its tests find the delay; losses of one law",
     "CLW2018": "√((d+1)KT ln K) was claimed; its proof has two flaws",
     "FixedBlock": "none against an adversary who knows the blocks",
     "MiniBatch": "T^{2/3}, also against adversaries who react",

@@ -16,9 +16,9 @@ from aftereffect.players.base import KernelPlayer
 
 
 def own_classes(player: Any) -> list[type]:
-    """Return the bandit classes that `restore` needs as its argument `classes`."""
+    """Return the classes that `restore` needs as its argument `classes`: those of a player or bandit of one's own."""
     alone = getattr(player, "player", player)
-    return [type(alone.bandit)] if hasattr(alone, "bandit") else []
+    return [type(alone), *([type(alone.bandit)] if hasattr(alone, "bandit") else [])]
 
 
 def saved_and_restored(player: Any) -> Any:

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from doubling import DoublingWrapper
 from tests.contracts.player_kit import PLAYER_KIT, PlayerRow, play
 from tests.contracts.saving_kit import saved_and_restored
 from tests.contracts.test_bandits import BANDITS
+from unknown_delay import UnknownDelayWrapper
 
 import aftereffect as ae
 from aftereffect.players import registry, rivals
@@ -114,11 +116,11 @@ ROWS |= {
     "ARSUCB": PlayerRow(alone(rivals.ARSUCB, 3), random=False, learns_late=True),
     "ARSExp3": PlayerRow(alone(rivals.ARSExp3, 3), learns_late=True),
     "ARSExp3, blocks of 1": PlayerRow(alone(rivals.ARSExp3, 3, growth=0.0), redraws=True),
-    "DoublingWrapper": PlayerRow(alone(rivals.DoublingWrapper, 3, max_delay=1, first_horizon=20), redraws=True),
-    "UnknownDelayWrapper": PlayerRow(alone(rivals.UnknownDelayWrapper, 3, horizon=300, guess=1)),
+    "DoublingWrapper": PlayerRow(alone(DoublingWrapper, 3, max_delay=1, first_horizon=20), redraws=True),
+    "UnknownDelayWrapper": PlayerRow(alone(UnknownDelayWrapper, 3, horizon=300, guess=1)),
     # The kit's totals reach 5/11, more than the effect of one action.
     "UnknownDelayWrapper, wrong guess": PlayerRow(
-        alone(rivals.UnknownDelayWrapper, 3, horizon=300, guess=0, high=0.4), redraws=True
+        alone(UnknownDelayWrapper, 3, horizon=300, guess=0, high=0.4), redraws=True
     ),
 }
 
@@ -133,7 +135,8 @@ def test_contract(case: Callable[[PlayerRow], None], row: PlayerRow) -> None:
 
 def test_every_player_has_a_row() -> None:
     made = {type(row.make(0)) for row in ROWS.values()}
-    assert made == {entry.player for entry in registry.PLAYERS.values() if not entry.labelled}
+    registered = {entry.player for entry in registry.PLAYERS.values() if not entry.labelled}
+    assert made == {*registered, DoublingWrapper, UnknownDelayWrapper}
 
 
 # The words of `needs`, and the corresponding arguments of constructors.

@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 import pytest
+from unknown_delay import UnknownDelayWrapper
 
 import aftereffect as ae
-from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 
 def run(player: UnknownDelayWrapper, losses: ae.Losses) -> UnknownDelayWrapper:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from doubling import DoublingWrapper
 from tests.refusals import refuses
 from tests.rounds import tell_all
 
 import aftereffect as ae
 from aftereffect.core import random
-from aftereffect.players.wrapper.doubling import DoublingWrapper
 
 
 def split(K: int, d: int, T: int, **span: Any) -> ae.Losses:

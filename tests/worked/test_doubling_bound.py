@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from doubling import DoublingWrapper
 
 import aftereffect as ae
-from aftereffect.players.wrapper.doubling import DoublingWrapper
 
 
 def test_the_bound_without_delay_by_hand() -> None:

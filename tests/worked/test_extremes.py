@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from doubling import DoublingWrapper
 
 import aftereffect as ae
 from aftereffect.core.errors import InvalidArgument
@@ -29,7 +30,7 @@ def test_a_horizon_must_add_up_to_a_number():
 
 def test_a_bound_over_a_very_long_horizon_is_quick():
     # All further epochs have 2³¹ rounds, so doubling the horizon about doubles the bound.
-    player = ae.rivals.DoublingWrapper(2, max_delay=0, first_horizon=1)
+    player = DoublingWrapper(2, max_delay=0, first_horizon=1)
     once, twice = player.regret_bound(10**18), player.regret_bound(2 * 10**18)
     assert 1.99 < twice / once < 2.01
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.refusals import refuses
+from unknown_delay import UnknownDelayWrapper
 
 import aftereffect as ae
-from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 
 def told(player: UnknownDelayWrapper, totals: Sequence[float | None]) -> list[int]:

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unknown_delay import UnknownDelayWrapper
 
 import aftereffect as ae
 from aftereffect.core import random
 from aftereffect.core.jit import compiled
 from aftereffect.players.wrapper.coins import update_rounds
-from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 
 def next_uniform(rng: Any) -> float:

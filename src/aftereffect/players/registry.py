@@ -261,8 +261,6 @@ _ENTRIES = (
     Entry(CompositeLossWrapper, "wrapper, {base}", _SIZES, (), _WRAPPER, {"base": "tsallis"}, _WRAPPED, _wrapper),
     Entry(CoinCleanWrapper, "default player", _DELAY, _DELAY, _ADVISER, make=default_player, name="default_player"),
     Entry(LagPlayer, "lag player", _DELAY, _IID, _LAGS, make=_lag_player),
-    Entry(rivals.DoublingWrapper, "wrapper, doubling T", _DELAY, _DELAY),
-    Entry(rivals.UnknownDelayWrapper, "wrapper, unknown d", _HORIZON, (*_HORIZON, *_IID)),
     Entry(rivals.CLW2018, "CLW 2018", _SIZES, _SIZES),
     Entry(rivals.FixedBlock, "fixed blocks", _SIZES, _SIZES),
     Entry(rivals.MiniBatch, "mini-batches", _SIZES, _HORIZON),

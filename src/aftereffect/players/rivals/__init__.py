@@ -11,10 +11,8 @@ ARSUCB, ARSExp3                 growing blocks for an unknown delay (2021)
 LinearComposite                 for known coefficients (2014)
 DynLinUCB                       for linear dynamical systems (2023)
 ARUCB                           for totals that depend on the totals before them (2024)
-DoublingWrapper                 the wrapper without a horizon
-UnknownDelayWrapper             the wrapper without a delay bound
 
-The last two are defined in `players/wrapper/`. `Naive` is exported as `aftereffect.Naive`.
+`Naive` is exported as `aftereffect.Naive`.
 """
 
 from aftereffect.players.rivals.ab_test import ABTest
@@ -24,10 +22,8 @@ from aftereffect.players.rivals.linear_composite import LinearComposite
 from aftereffect.players.rivals.linear_ucb import ARUCB, DynLinUCB
 from aftereffect.players.rivals.phased_elimination import ODAAF, ODAAFB, ODAAFV, GargAkash
 from aftereffect.players.rivals.wrappers import CLW2018, Blinded, FixedBlock, MiniBatch
-from aftereffect.players.wrapper.doubling import DoublingWrapper
-from aftereffect.players.wrapper.unknown_delay import UnknownDelayWrapper
 
 __all__ = [
     "ARSUCB", "ARUCB", "CLW2018", "ODAAF", "ODAAFB", "ODAAFV", "ABTest", "ARSExp3", "Blinded", "BlockUCB",
-    "DoublingWrapper", "DynLinUCB", "FixedBlock", "GargAkash", "LinearComposite", "MiniBatch", "UnknownDelayWrapper"
+    "DynLinUCB", "FixedBlock", "GargAkash", "LinearComposite", "MiniBatch",
 ]
