@@ -218,7 +218,7 @@ def test_what_is_said_of_the_first_rounds_and_of_the_advice(store: Store) -> Non
     hand = Hand(store, **ADVISED)
     first = store.perform(hand.id, Ask())
     assert first["why"] == (
-        f"{first['arm']} is played: before the first block the model tries the arms that may be the best, "
+        f"{first['arm']} is played: the model tries the arms that may be the best, "
         "the likeliest most often."
     )
     assert (first["reason"], first["block"], first["draw"], first["washin"]) == ("opening", 0, True, False)

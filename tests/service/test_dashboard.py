@@ -203,7 +203,7 @@ def test_the_learner_and_the_leader_agree_or_the_page_says_why():
     assert spoken.agreement(known, {"A": 0.1, "B": 0.9}, "model") is None
     assert spoken.agreement(known, {"A": 0.1, "B": 0.9}, "advised").startswith("B is drawn most often at present (90%)")
     even = spoken.agreement(known.model_copy(update={"leader": "A"}), {"A": 0.4, "B": 0.2, "C": 0.4}, "advised")
-    assert even.startswith("All arms are still tried, because the learner follows this model only as far as its")
+    assert even.startswith("All arms are still tried, because the learner goes only as far as its guarantee allows")
     assert spoken.agreement(Learned(experiment="x"), {"A": 0.1, "B": 0.9}, "advised") is None
 
 
@@ -225,7 +225,7 @@ def test_what_was_learned_is_said_in_words():
     likely = known.model_copy(update={"sure": "likely", "lasts": None})
     assert spoken.known(likely, "maximize", None)[:2] == [
         "Letter probably brings most (probability 97%): 25 ± 15 more than the mean of the arms.",
-        "When effects come cannot be told yet.",
+        "When effects come cannot be told from these totals.",
     ]
     assert not spoken.negligible(known)
     assert spoken.negligible(known.model_copy(update={"loss_per_day": 1e-12}))

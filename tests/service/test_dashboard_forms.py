@@ -16,12 +16,12 @@ def test_a_round_is_opened_reported_and_shown_without_a_script(call):
     page = get(call, path)
     arm = call.store.rounds(identity(path))["items"][0]["arm"]
     assert re.search(rf"Play\s+{arm}", page.words)
-    assert f"{arm} is played: before the first block the model tries the arms that may be the best" in page.words
+    assert f"{arm} is played: the model tries the arms that may be the best" in page.words
     told = post(call, f"{path}/tell", {"round": "1", "total": " 12.5 "})
     assert (told.status_code, told.headers["location"]) == (303, f"{path}?told=1")
     page = get(call, told.headers["location"])
     assert f"Round 1: 12.5 is recorded for {arm}." in page.words
-    assert f"Next, round 2 on {call.store.now()[:10]}: play {arm}." in page.words
+    assert f"Round 2 ({call.store.now()[:10]}): play {arm}." in page.words
     assert call.store.experiment(identity(path)).open_round == 2
     row = call.store.rounds(identity(path))["items"][0]
     assert (row["total"], row["status"]) == (12.5, "reported")

@@ -46,16 +46,17 @@ def test_columns_of_a_history_are_found_by_usual_names_or_named(tmp_path) -> Non
     plain = told("carryover", history(tmp_path, "round,unit,note,arm,total"), "--max-lag", "2")
     done = command("carryover", history(tmp_path, "week,store,weather,Campaign,sales"), "--max-lag", "2")
     assert done.out.startswith(
-        "Columns by their names: arm is 'Campaign', total is 'sales', round is 'week', unit is 'store'.\n"
+        "Attention: columns were guessed by their names: round_column='week', arm_column='Campaign', "
+        "total_column='sales', unit_column='store'\n"
     )
     assert told("carryover", history(tmp_path, "week,store,weather,Campaign,sales"), "--max-lag", "2") == plain
     columns = ["--arm-column", "a", "--total-column", "t", "--round-column", "r", "--unit-column", "u"]
     assert told("carryover", history(tmp_path, "r;u;x;a;t", ";"), "--max-lag", "2", *columns) == plain
     done = command("carryover", history(tmp_path, "r,u,x,a,t"), "--max-lag", "2", *columns[:2])
-    words = "the first line must name the columns: --total-column must be given if no column has a usual name for it"
+    words = "total_column must be given if no column has a usual name for it"
     assert (done.code, words in done.err) == (2, True)
     done = command("carryover", history(tmp_path, "r,u,x,a,t"), "--max-lag", "2", *columns[:2], "--total-column", "T")
-    assert "--total-column must be a column of the table, but got 'T', and the columns are ['r', 'u'," in done.err
+    assert "total_column must be a column of the table, but got 'T', and the columns are ['r', 'u'," in done.err
 
 
 def test_a_season_takes_what_returns_out_of_the_noise(tmp_path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.table import Table
 from tests.refusals import refuses
 
 import aftereffect as ae
@@ -139,11 +140,13 @@ def test_a_model_finds_the_best_arm_without_being_told_how_long_effects_last(sto
     assert found.sentences[0].startswith("b brings most (probability ")
     assert not any("carry-over" in sentence for sentence in found.sentences)
     assert view.plays["b"] == max(view.plays.values())
-    lines = output.status(view, found)
-    place = lines.index("arm  best with probability  plays")
+    lines = [*output.status(view, found)]
+    (table,) = [line for line in lines if isinstance(line, Table)]
+    assert [column.header for column in table.columns] == ["arm", "best with probability", "plays"]
     best = {each.arm: words.chance(each.best) for each in found.arms}
-    assert [line.split()[:2] for line in lines[place + 1 : place + 4]] == [[arm, best[arm]] for arm in ARMS]
-    assert f"(probability {best['b']})" in " ".join(lines)
+    arms, shares, _ = (list(column.cells) for column in table.columns)
+    assert dict(zip(arms, shares, strict=True)) == best
+    assert f"(probability {best['b']})" in " ".join(line for line in lines if isinstance(line, str))
     assert "probability" not in store.rounds(hand.id)["items"][-1]["why"]
     truth = sum(view.plays[arm] * (hand.effects[arm] - 7.0 / 3.0) for arm in ARMS)
     assert found.gain[1] < truth < found.gain[2]

@@ -63,7 +63,7 @@ def test_warm_up_after_a_pause_is_recorded_but_not_learned_from() -> None:
     experiment.do(Pause(), AT)
     experiment.do(Resume(), AT)
     assert experiment.view().warm_until == last + 2
-    assert "Warm-up after a pause: the next 2 rounds" in experiment.view().alarms[0]
+    assert "Warm-up after a pause: 2 more rounds" in experiment.view().alarms[0]
     for _ in range(2):
         asked = experiment.do(Ask(), AT).answer
         assert asked["warmup"] is True

@@ -248,7 +248,7 @@ def test_the_command_line_uploads_a_file(tmp_path):
     assert "or first must be given" in command("upload", "mail", str(file), *store).err
     done = command("upload", "mail", str(file), "--first", "2", "--next", *store)
     assert "2 reports of rounds 2 to 3 are recorded." in done.out
-    assert "Round 3 (1): 400 is outside [0, 200]" in done.out
+    assert "Round 3: 400 is outside [0, 200]" in done.out
     assert f"play {arm}." in done.out
     assert command("upload", str(tmp_path / "none.csv"), *store).code == 3
     file.write_bytes(b"total\n\xff\n")
@@ -266,7 +266,7 @@ def test_the_page_takes_the_lines_of_a_file(call):
     sent = post(call, f"{path}/reports", {"lines": "date;total\r\n2026-03-01;31,5\r\n2026-03-02;28\r\n"})
     assert sent.headers["location"] == f"{path}?told=2&since=1"
     words = get(call, sent.headers["location"]).words
-    assert "Rounds 1 to 2: 2 totals recorded. Next, round 3 on 2026-03-03: play" in words
+    assert "2 reports of rounds 1 to 2 are recorded. Round 3 (2026-03-03): play" in words
     # The form names the round it was shown for, so that sent twice it counts once.
     assert [tag["value"] for tag in get(call, path).all("input") if tag.get("name") == "first"] == ["3"]
     sent = [post(call, f"{path}/reports", {"lines": "7", "first": "3"}) for _ in range(2)]
@@ -286,7 +286,7 @@ def test_the_page_asks_before_a_round_ahead_of_its_date(call):
     call.store.perform(identity(path), Ask())
     sent = post(call, f"{path}/tell", {"round": "1", "total": "31,5"})
     assert "Round 1: 31.5 is recorded for" in get(call, sent.headers["location"]).words
-    assert "Next, round 2 on 2026-03-05: play" in get(call, sent.headers["location"]).words
+    assert "Round 2 (2026-03-05): play" in get(call, sent.headers["location"]).words
     for word, fields in (("tell", {"total": "5"}), ("missing", {})):
         asked = post(call, f"{path}/{word}", {"round": "2", **fields})
         assert asked.status_code == 409

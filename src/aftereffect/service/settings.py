@@ -448,6 +448,7 @@ class ExperimentSettings(Design, json_schema_extra=_with_example):
     """The settings of an experiment."""
 
     name: Text
+    """Its name."""
     seed: int | None = Field(None, strict=True, ge=0, le=2**64 - 1)
     """The random seed; by default drawn."""
     draft: bool = Field(False, strict=True)

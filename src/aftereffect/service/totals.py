@@ -6,7 +6,7 @@ where it can mean two (8,421), the number is refused, unless other numbers of th
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -23,11 +23,10 @@ MOST_TEXT = 1 << 20
 COLUMNS = {"round": "round", "date": "date", "day": "date", "unit": "unit", "arm": "arm", "total": "total"}
 EXPORTED = frozenset(messages.Row.model_fields) - COLUMNS.keys()
 """The other columns of an export, which may be sent back with it; they are not read."""
-Columns = Callable[..., list[str]]
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2,4}", re.ASCII)
 _PLAIN = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _SPACED = re.compile(r"([+-]?\d{1,3})((?:[ \u00a0\u202f'\u2019]\d{3})+)((?:[.,]\d*)?)", re.ASCII)
-_ROUND = re.compile(r"[0-9]{1,18}", re.ASCII)
+WHOLE = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _TWICE = re.compile(r"([+-]?[1-9]\d{0,2})([.,])(\d{3})", re.ASCII)
 """A number whose separator can be that of thousands or that of decimals."""
 # The decimal separator that a number with a comma, or with several points, must have.
@@ -73,17 +72,27 @@ def number(name: str, text: str, decimal: str | None = None) -> float:
     return found
 
 
+def whole(name: str, text: str) -> int:
+    """Return a whole number.
+
+    >>> whole("round", " 17")
+    17
+    """
+    if not WHOLE.fullmatch(text.strip()):
+        raise Refused("invalid", f"{name} must be a whole number, but got {shown(text)}", field=name)
+    return int(text)
+
+
 def _not_a_number(name: str, what: str) -> Refused:
     return Refused("invalid", f"{name} must be a number like 8421 or 0.5, but {what}", field=name)
 
 
-def read(text: str, most: int = MOST_ITEMS, columns: Columns | None = None) -> tuple[list[dict[str, str]], str]:
+def read(text: str) -> tuple[list[dict[str, str]], str]:
     """Return the rows of a CSV file (the cells of the known columns, by name) and the mark that separates its cells.
 
     The first line may have the names of columns: total, and round or date, unit, arm; the other columns of an export
     are not read, and any other name is refused. Cells are separated by semicolons, tabs or, if there are names, by
     commas. Without names, the last cell of a line is its total, one before it the round or the date.
-    columns: returns the names of the columns of a header and its lines, "" for those that are not read.
 
     >>> read("date;total\\n2026-03-02;31,5\\n")
     ([{'date': '2026-03-02', 'total': '31,5'}], ';')
@@ -96,21 +105,19 @@ def read(text: str, most: int = MOST_ITEMS, columns: Columns | None = None) -> t
     first = raw[0] if raw else ""
     mark = next((mark for mark in ";\t," if mark in first), "")
     begun = [cell.strip(' "').lower() for cell in first.split(mark or None)]
-    named = columns is not None or "total" in begun or bool(mark and not re.search(r"\d", first))
+    named = "total" in begun or bool(mark and not re.search(r"\d", first))
     if not named and mark == ",":
         mark = ""
         begun = [line.partition(",")[0].strip() for line in raw]
-        whole = all(_ROUND.fullmatch(each) for each in begun)
-        if len(raw) > 1 and whole and int(begun[0]) + 1 == int(begun[1]):
+        counted = len(raw) > 1 and all(WHOLE.fullmatch(each) for each in begun)
+        if counted and int(begun[0]) + 1 == int(begun[1]):
             words = f"{shown(first.strip())} can be a number, or a round and its total"
             raise Refused("invalid", f"the first line must name the columns, such as round,total, because {words}")
     try:
         lines = list(csv.reader(raw, delimiter=mark)) if mark else [[line] for line in raw]
     except csv.Error as error:
         raise Refused("invalid", f"the file must be CSV, but {error}") from None
-    names = (columns or _columns)(*lines) if named and lines else ["total"]
-    if not named and mark:
-        names = ["round" if lines[0][0].strip().isdigit() else "date", "total"]
+    names = _columns(*lines) if named else ["round", "total"] if mark else ["total"]
     known = [name for name in names if name]
     if len({*known}) < len(known):
         raise Refused("invalid", f"the file must have each column once, but has {', '.join(known)}")
@@ -123,8 +130,8 @@ def read(text: str, most: int = MOST_ITEMS, columns: Columns | None = None) -> t
     # A list of days to come may have been written already.
     while rows and not rows[-1].get("total"):
         rows.pop()
-    if not rows or len(rows) > most:
-        raise Refused("invalid", f"the file must have 1 to {most:,} totals, but has {len(rows):,}")
+    if not 1 <= len(rows) <= MOST_ITEMS:
+        raise Refused("invalid", f"the file must have 1 to {MOST_ITEMS:,} totals, but has {len(rows):,}")
     return rows, mark
 
 
@@ -190,9 +197,9 @@ def reports(given: messages.Reports) -> Reports:
     return Reports(found, given.ahead, given.next, given.restate)
 
 
-def items(text: str, most: int = MOST_ITEMS, columns: Columns | None = None) -> Iterator[messages.ReportItem]:
-    """Yield the reports of a CSV file, of which there may be so many. columns: see `read`."""
-    rows, separator = read(text, most, columns)
+def items(text: str) -> Iterator[messages.ReportItem]:
+    """Yield the reports of a CSV file."""
+    rows, separator = read(text)
     marks = {mark for mark in (decimal_of(row.get("total", "")) for row in rows) if mark}
     if len(marks) > 1:
         raise Refused("invalid", "the file must use one decimal separator, but has numbers with a point and a comma")
@@ -219,9 +226,9 @@ def _item(row: Mapping[str, str], decimal: str | None, separator: str) -> messag
         raise _not_a_number("total", f"{shown(written)} can mean {twice[1]}{twice[3]} or {twice[1]}.{twice[3]}")
     found: dict[str, object] = {key: cell for key, cell in row.items() if cell}
     found["total"] = None if written.lower() == MISSING else number("total", written, decimal)
-    if "round" in found:
-        if not _ROUND.fullmatch(row["round"]):
-            detail = f"round must be a whole number, but got {shown(row['round'])}"
-            raise Refused("invalid", detail, field="round")
-        found["round"] = int(row["round"])
+    # A column of rounds may hold their dates.
+    if "round" in found and _DATE.fullmatch(row["round"]):
+        found["date"] = found.pop("round")
+    elif "round" in found:
+        found["round"] = whole("round", row["round"])
     return checked(messages.ReportItem, found, "it")

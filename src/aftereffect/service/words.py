@@ -29,9 +29,9 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
     """
     arm, place, d = row["arm"], row["round"] - row["block_start"] + 1, settings.max_delay
     here = f"round {place} of block {row['block']}"
-    if row["reason"] != "learner":
+    if row["reason"] not in ("learner", "opening"):
         return _exception(row, settings, here)
-    if settings.player == "model":
+    if settings.player == "model" or row["reason"] == "opening":
         return f"{arm} is played: the model tries the arms that may be the best, the likeliest most often."
     drawn = f"{arm} was drawn with probability {row['probability']:.3f}"
     if d == 0:
@@ -41,12 +41,9 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
     if place == 1:
         return f"{drawn} for block {row['block']} and stays for at least {shortest} rounds."
     if place <= d and not settings.advised:
-        still = "effects are still building up" if row["block"] == 1 else "effects of earlier rounds still arrive"
-        return f"{arm} stays: wash-in, {here}; {still}, so this total is not measured."
-    if place < shortest:
-        return f"{arm} stays: {here}, which lasts at least {shortest} rounds."
-    last = "" if settings.advised else "; its last rounds count"
-    return f"{arm} stays: {here}, which may end any round now{last}."
+        return f"{arm} stays: wash-in, {here}; earlier effects still arrive, so this total is not measured."
+    ends = "may end any round now" if place >= shortest else f"lasts at least {shortest} rounds"
+    return f"{arm} stays: {here}, which {ends}."
 
 
 def _exception(row: Mapping[str, Any], settings: Design, here: str) -> str:
@@ -66,9 +63,6 @@ def _exception(row: Mapping[str, Any], settings: Design, here: str) -> str:
             elif settings.advised:
                 then = f"the model learns what {arm} brings, and {row['drawn']} is credited with it"
             return f"{row['drawn']} is away, so {arm} is played in its place; {then}."
-        case "opening":
-            tries = "the model tries the arms that may be the best, the likeliest most often"
-            return f"{arm} is played: before the first block {tries}."
         case "warm_up":
             return f"{arm}, {here}: warm-up after a pause, so {only}."
     return f"{arm}, {here}: effects of a substitute still arrive, so {only}."
@@ -79,10 +73,10 @@ def possible(settings: Design) -> str:
 
     >>> from aftereffect.service.settings import PlanQuestion
     >>> possible(PlanQuestion(arms=2, high=50, max_delay=2))
-    '[0, 150]'
+    '[0, 150], the range of a total with these settings'
     """
     low, high = settings.limits
-    return f"[{amount(low)}, {amount(high)}]"
+    return f"[{amount(low)}, {amount(high)}], the range of a total with these settings"
 
 
 def out_of_range(row: Mapping[str, Any], settings: Design) -> str:
@@ -94,7 +88,55 @@ def out_of_range(row: Mapping[str, Any], settings: Design) -> str:
     if row["status"] == "clipped":
         low, high = settings.limits
         then = f"it is recorded, and learned from as {amount(min(max(row['total'], low), high))}."
-    return f"{amount(row['total'])} is outside {possible(settings)}, the range of a total with these settings: {then}"
+    return f"{amount(row['total'])} is outside {possible(settings)}: {then}"
+
+
+MOST_SAID = 3
+"""Of so many totals of several it is said what is special about them."""
+
+
+def exact(value: float | None) -> str:
+    """Return a reported number with all its digits.
+
+    >>> exact(8421.0), exact(0.1), exact(-1234567.25), exact(1e22)
+    ('8,421', '0.1', '-1,234,567.25', '1e+22')
+    """
+    return "" if value is None else f"{float(value):,}".removesuffix(".0")
+
+
+def play(row: Mapping[str, Any], named: bool = False) -> str:
+    """Return what to play in a round. named: with the unit."""
+    when = f" ({row['date']})" if row["date"] else ""
+    where = f" in {row['unit']}" if named else ""
+    return f"Round {row['round']:,}{when}: play {row['arm']}{where}."
+
+
+def recorded(rows: Sequence[Mapping[str, Any]], named: bool = False) -> list[str]:
+    """Return how reports were recorded. rows: as stored, with `warning` where a total is out of range, or as answered.
+
+    named: with their units.
+    """
+    if len(rows) == 1:
+        again = " This repeats an earlier report." if rows[0].get("repeated") else ""
+        return [_recorded(rows[0], named) + again]
+    first, last, again = rows[0]["round"], rows[-1]["round"], sum(row.get("repeated", False) for row in rows)
+    rounds = f"round {first:,}" if first == last else f"rounds {first:,} to {last:,}"
+    which = f"{counted(len(rows), 'report')} of {rounds} are recorded"
+    lines = [f"{which}{f', {again} of them repeat earlier ones' if again else ''}."]
+    special = [_recorded(row, named) for row in rows if row.get("warning") or row.get("correction")]
+    lines += special[:MOST_SAID]
+    if len(special) > MOST_SAID:
+        lines.append(f"The same holds for {counted(len(special) - MOST_SAID, 'other total')}.")
+    return lines
+
+
+def _recorded(row: Mapping[str, Any], named: bool) -> str:
+    taken = row.get("warning") or f"{exact(row['total'])} is recorded for {row['arm']}."
+    if row["total"] is None:
+        taken = "closed as missing; nothing is learned from it."
+    late = f" {row['correction']}" if row.get("correction") else ""
+    unit = f" ({row['unit']})" if named else ""
+    return f"Round {row['round']:,}{unit}: {taken}{late}"
 
 
 RECORD_ONLY = {
@@ -124,71 +166,74 @@ def plan(design: Design, found: "Rhythm", per_quarter: float) -> list[str]:
 def _rhythm(design: Design, found: "Rhythm") -> list[str]:
     """Return sentences on the length of blocks and the reason for it."""
     d, r, shortest, mean = design.max_delay, design.round_length, found.shortest_block, found.mean_block
-    first = f"In the first {counted(found.opening, 'round')} ({duration(found.opening * r)}) a model of all totals "
-    opening = [f"{first}chooses the arms itself, as it learns."] if found.opening else []
-    late = design.late_share
-    rest = f"{late:.1%} of an effect arrives later than that. The guarantee includes this part; with a longer "
-    rest += "carry-over it would be smaller, but blocks would be longer."
-    if d == 0 and late:
-        lines = [f"Carry-over: effects count in the round of the action only. {rest}", "Every round is a decision."]
-        return [*lines, *opening]
-    if d == 0:
-        now = "The whole effect of an action arrives in its own round, so every round is a separate decision."
-        return [now, *opening]
-    first = "total of a block still holds" if d == 1 else f"{d} totals of a block still hold"
-    learned = f"only the last {d + 1} are" if design.player == "paper" else "the last ones are"
-    used = f"The first {first} effects of the previous arm and are not learned from; {learned}."
-    if design.advised:
-        used = "The model learns from every total, and advises at the end of a block; its advice is followed as far as "
-        used += "the guarantee allows."
-    return [
+    lines = [
         f"Carry-over: effects arrive up to {counted(d, 'round')} ({duration(d * r)}) after the action. Other tools "
-        "call this the attribution window, conversion window, max_lag, lookback or washout.",
-        *opening,
-        f"{'Then an' if opening else 'An'} arm stays for a block of at least {shortest} rounds "
-        f"({duration(shortest * r)}), {mean:.1f} on average ({_days(mean * r)}). {used}",
-        *([rest] if late else []),
+        "call this the attribution window, conversion window, max_lag, lookback or washout."
     ]
+    if d == 0:
+        lines = ["Carry-over: effects count in the round of the action only, so every round is a separate decision."]
+    if design.late_share:
+        part = f"{design.late_share:.1%} of an effect arrives later than that."
+        lines.append(f"{part} The guarantee includes this part; with a longer carry-over it would be smaller.")
+    if found.opening:
+        first = f"In the first {counted(found.opening, 'round')} ({duration(found.opening * r)})"
+        lines.append(f"{first} a model of all totals chooses the arms itself, as it learns.")
+    if d > 0:
+        used = "The first totals of a block still hold effects of the previous arm; the last ones are learned from."
+        if design.advised:
+            used = "The model learns from every total; at the end of a block its advice is followed as far as the "
+            used += "guarantee allows."
+        stays = f"{'Then an' if found.opening else 'An'} arm stays for a block of at least {shortest} rounds"
+        average = f"{mean:.1f} on average ({_length(mean * r)})"
+        lines.append(f"{stays} ({duration(shortest * r)}), {average}. {used}")
+    return lines
 
 
-def _days(length: float) -> str:
-    return f"{length:.1f} days" if length >= 1.0 else f"{24.0 * length:.1f} hours"
+def _length(days: float) -> str:
+    """Return a time with one decimal.
+
+    >>> _length(0.25), _length(23.4), _length(400.0)
+    ('6.0 hours', '23.4 days', '1.1 years')
+    """
+    for unit, length in (("years", 365.25), ("days", 1.0)):
+        if days >= length:
+            return f"{days / length:.1f} {unit}"
+    return f"{24.0 * days:.1f} hours"
 
 
 def _pace(design: Design, per_quarter: float) -> list[str]:
     """Return sentences on the number of decisions, with advice if it is low."""
-    K, d, M = len(design.arms), design.max_delay, len(design.units)
+    K, M = len(design.arms), len(design.units)
     where = f" in each of {M} units" if M > 1 else ""
-    what = "Blocks make" if design.advised else "That makes"
-    lines = [f"{what} about {amount(round(per_quarter, 1))} decisions per quarter{where}."]
+    lines = [f"That makes about {amount(round(per_quarter, 1))} decisions per quarter{where}."]
     # Learning needs at least five trials of each arm in a year, without a model.
     if not design.advised and 4.0 * per_quarter * M < 5.0 * K:
-        advice = f"This is slow: in a year each of the {K} arms is tried about {4 * per_quarter * M / K:.1f} times. "
-        advice += "More units (regions, stores, segments) learn in parallel; "
-        advice += "fewer arms help too." if d == 0 else "fewer arms, shorter rounds or a shorter carry-over help too."
-        lines.append(advice)
+        slow = f"This is slow: in a year each of the {K} arms is tried about {4 * per_quarter * M / K:.1f} times. "
+        slow += "More units (regions, stores, segments) learn in parallel; fewer arms or a shorter carry-over help too."
+        lines.append(slow)
     return lines
 
 
 def _promise(design: Design, found: "Rhythm") -> list[str]:
     """Return sentences on when the guarantee is informative, and whether the horizon is long enough."""
-    T, since = design.horizon, found.informative_from
-    lines = []
-    if since is None and design.low < 0.0 and design.player == "paper":
-        lines.append("No guarantee is known for this player if effects can be negative.")
-    elif since is None:
-        lines.append("The guarantee is never informative: it is never below the largest possible loss.")
-    else:
-        lines.append(
-            f"The guarantee, which holds whatever the effects are, says nothing before round {since:,} "
-            f"({since * design.round_length / 365.25:.1f} years). Learning starts earlier."
-        )
+    T = design.horizon
+    if found.informative_from is None and design.low < 0.0 and design.player == "paper":
+        return ["No guarantee is known for this player if effects can be negative."]
+    silent = _silent(design, found.informative_from)
+    lines = [f"The guarantee, which holds whatever the effects are, says nothing {silent}. Learning starts earlier."]
     if T is not None and found.mean_block > T and not design.advised:
         rounds = counted(T, "round")
         lines.append(f"The horizon of {rounds} is shorter than one mean block: very little can be learned.")
-    elif T is not None and since is not None and since > T:
-        lines.append(f"The horizon of {counted(T, 'round')} ends before the guarantee is informative.")
     return lines
+
+
+def _silent(design: Design, since: int | None) -> str:
+    """Return how long the guarantee says nothing. since: the round from which it is below the largest possible loss."""
+    if since is None:
+        return "with these settings: it is never below the largest possible loss"
+    if design.horizon is not None and since > design.horizon:
+        return f"over {counted(design.horizon, 'round')}: it takes {counted(since, 'round')} or more"
+    return f"before round {since:,} ({_length(since * design.round_length)})"
 
 
 class Waiting(NamedTuple):
@@ -294,7 +339,7 @@ def known(found: Learned, direction: str, max_delay: int | None, measure: str | 
     sure = begin.get(found.sure, f"It is open which arm {brings}; {first.arm} leads")
     lines = [f"{sure} (probability {chance(first.best)}): {by}."]
     if found.lasts is None:
-        return [*lines, "When effects come cannot be told yet.", *_against(found)]
+        return [*lines, "When effects come cannot be told from these totals.", *_against(found)]
     ahead = [value if effect >= 0.0 else -value for value, _, _ in first.by_lag]
     peak = ahead.index(max(ahead))
     when = "in the round of the action" if peak == 0 else f"{counted(peak, 'round')} after the action"
@@ -335,9 +380,7 @@ def agreement(found: Learned, shares: Mapping[str, float], player: str) -> str |
     likeliest = max(shares, key=lambda arm: shares[arm])
     if player == "model" or found.leader is None or shares[found.leader] >= 0.5:
         return None
-    slow = "the learner follows this model only as far as its guarantee allows"
-    if player == "paper":
-        slow = "the learner learns only from the ends of blocks, and more slowly than this model"
+    slow = "the learner goes only as far as its guarantee allows"
     if shares[likeliest] > 1.01 / len(shares) and likeliest != found.leader:
         return f"{likeliest} is drawn most often at present ({probability(shares[likeliest])}), because {slow}."
     return f"All arms are still tried, because {slow}."
@@ -367,25 +410,22 @@ def _when(state: "State", number: int) -> str:
 
 def alarms(state: "State") -> list[str]:
     """Return sentences on what needs attention, the most serious first; empty if nothing does."""
-    settings, counts = state.settings, state.counts
-    found = []
-    told = counts["reports"] + counts["missing"]
+    settings, counts, found = state.settings, state.counts, list[str]()
+    reports, told = counts["reports"], counts["reports"] + counts["missing"]
     outside, used = counts["void"], "are not learned from"
     if settings.out_of_range == "clip":
         outside, used = counts["out_of_range"], "count as the nearest possible one"
     # With one report in a hundred out of range, the range is probably wrong.
-    if outside > 0.01 * counts["reports"]:
+    if outside > 0.01 * reports:
+        share = f"{outside:,} of {counted(reports, 'total')} ({outside / reports:.1%})"
         found.append(
-            f"{outside:,} of {counted(counts['reports'], 'total')} "
-            f"({outside / counts['reports']:.1%}) {'is' if outside == 1 else 'are'} outside "
-            f"{possible(settings)}, the range of a total with effects of "
-            f"{counted(settings.max_delay + 1, 'round')}. Such totals {used}: check low, high and max_delay. Settings "
-            "that are wrong can be corrected; a new experiment then inherits the rounds."
+            f"{share} {'is' if outside == 1 else 'are'} outside {possible(settings)}. Such totals {used}: check low, "
+            "high and max_delay. Settings that are wrong can be corrected; a new experiment then inherits the rounds."
         )
     # Fewer than ten reports are too few to judge.
     if told >= 10 and counts["missing"] > 0.1 * told:
-        share = f"{counts['missing'] / told:.1%}"
-        found.append(f"{counts['missing']:,} of {told:,} reports ({share}) are missing, so learning is slow.")
+        share = f"{counts['missing']:,} of {told:,} reports ({counts['missing'] / told:.1%})"
+        found.append(f"{share} are missing, so learning is slow.")
     if state.away:
         gone = ", ".join(settings.arms[i] for i in state.away)
         found.append(f"Away: {gone}. Other arms are played instead, and the guarantee is void.")
@@ -394,14 +434,11 @@ def alarms(state: "State") -> list[str]:
     mean, length, voids = state.rhythm.mean_block, state.last - state.block_start + 1, state.panel.counts.void_windows
     # Block lengths have a geometric tail, about e^(-n/mean): one block in 160,000 is longer than 12 times the mean.
     if not state.block_closed and length > 12 * mean and voids:
-        gaps = counted(voids, "time")
-        found.append(
-            f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps} a missing report kept it from ending."
-        )
+        gaps = f"{counted(voids, 'time')} a missing report kept it from ending"
+        found.append(f"This block has lasted {length:,} rounds (mean {mean:.0f}): {gaps}.")
     if state.phase == "running" and state.last < state.warm_until and not settings.advised:
-        left = state.warm_until - state.last
-        rounds = "round is" if left == 1 else f"{left:,} rounds are"
-        found.append(f"Warm-up after a pause: the next {rounds} recorded but not learned from.")
+        left = counted(state.warm_until - state.last, "more round")
+        found.append(f"Warm-up after a pause: {left} recorded but not learned from.")
     return found
 
 
@@ -416,16 +453,13 @@ def guarantee(
         return f"There is no guarantee with these settings: {unknown}.", []
     if (why := _not_valid(state)) is not None:
         return f"There is no guarantee, because {why}.", [_conditions(state)]
-    horizon, played = state.settings.horizon, state.panel.rounds_played
+    sentence = f"The guarantee says nothing {_silent(state.settings, state.rhythm.informative_from)}."
     if value < trivial:
-        over = f"over the {counted(played, 'round')} so far" if horizon is None else f"over {counted(horizon, 'round')}"
+        horizon = state.settings.horizon
+        over = counted(state.panel.rounds_played, "round") if horizon is None else counted(horizon, "round")
         most = f"you lose at most {amount(value)} compared with {_best(state)}, on average"
-        sentence = f"Whatever the effects, {over} {most}."
-        if state.gaps:
-            missing = "1 was" if state.gaps == 1 else f"{state.gaps:,} were"
-            sentence = f"{sentence[:-1]}, if no report is missing: {missing} missing, void or withheld."
-    else:
-        sentence = f"The guarantee says nothing {_when_informative(state)}."
+        gaps = f"; reports missing, void or withheld ({state.gaps:,} so far) add to that" if state.gaps else ""
+        sentence = f"Whatever the effects, over {over} {most}{gaps}."
     details = [] if so_far is None else [_certificate(state, so_far)]
     return sentence, [sentence, *details, *_advice(state), _conditions(state)]
 
@@ -459,43 +493,27 @@ def _best(state: "State") -> str:
     return "the best arm" if M == 1 else f"the best single arm for all {M} units, added up over them"
 
 
-def _when_informative(state: "State") -> str:
-    """Return since when the guarantee is below the largest possible regret."""
-    since, horizon = state.rhythm.informative_from, state.settings.horizon
-    if since is None:
-        return "with these settings: it is never below the largest possible loss"
-    if horizon is not None and since > horizon:
-        return f"over {counted(horizon, 'round')}: it takes {counted(since, 'round')} or more"
-    return f"before {_when(state, since)}"
-
-
 def _not_valid(state: "State") -> str | None:
     """Return why the proofs do not hold; None if they do."""
-    if state.arm_was_away:
-        return "an arm has been away"
-    if state.inherited is not None:
-        return "rounds were inherited from another experiment"
-    if state.unexplained:
-        return f"totals were out of range ({state.unexplained:,}), which shows that low, high or max_delay is wrong"
-    return None
+    reasons = {
+        "an arm has been away": state.arm_was_away,
+        "rounds were inherited from another experiment": state.inherited is not None,
+        f"totals were out of range ({state.unexplained:,}), so low, high or max_delay is wrong": state.unexplained > 0,
+    }
+    return next((why for why, holds in reasons.items() if holds), None)
 
 
 def _certificate(state: "State", found: Certificate) -> str:
     """Return what the certificate says after the rounds so far."""
     after = f"after {counted(found.rounds, 'round')} and {counted(found.updates, 'update')}"
-    parts = {
-        "missing": "for reports that were missing, void or withheld",
-        "corrections": "for totals that were corrected after they had been learned from",
-    }
-    priced = [f", {amount(found.terms[name])} of it {why}" for name, why in parts.items() if found.terms.get(name)]
-    lines = [
-        f"The certificate {after} is {amount(found.value)}{''.join(priced)}. Its mean over the player's randomness "
-        f"bounds what is lost compared with {_best(state)}; this is one value of it."
-    ]
+    says = f"bounds what is lost compared with {_best(state)}; this is one value of it."
     if not found.informative:
-        lines.append(f"It says nothing yet: it is not below {amount(found.trivial)}, the largest possible loss.")
+        says += f" It says nothing yet: it is not below {amount(found.trivial)}, the largest possible loss."
     stopped = "it does not hold" if found.any_time is None else f"the figure is {amount(found.any_time)} instead"
-    return " ".join([*lines, f"If you stop the experiment because of what it shows, {stopped}."])
+    return (
+        f"The certificate {after} is {amount(found.value)}. Its mean over the player's randomness {says} If you stop "
+        f"the experiment because of what it shows, {stopped}."
+    )
 
 
 def _conditions(state: "State") -> str:

@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -35,6 +36,8 @@ def refusal(error: Exception) -> Refused:
     if isinstance(error, HTTPException):
         detail = "the path must be one of this service, but is not" if error.status_code == 404 else error.detail
         return Refused({404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request"), detail)
+    if isinstance(error, RequestValidationError):
+        return Refused("invalid", "the address must be that of a page, but one of its parameters is invalid")
     return Refused("internal", "an unexpected error occurred; it was logged, and the request was not acknowledged")
 
 
@@ -58,12 +61,14 @@ def response(error: Exception) -> Response:
 
 async def handle(request: Request, error: Exception) -> Response:
     """Return the response for an exception raised by a route, and log it if needed."""
-    answer = response(error)
-    if answer.status_code == 404 and isinstance(error, HTTPException) and _by_browser(request):
-        # Somebody has typed a wrong address, or followed an old link.
-        shown: Response = request.app.state.problem_page(refusal(error))
-        return shown
+    refused = refusal(error)
     facts: dict[str, Any] = {"route": route_of(request.scope), "detail": str(error)}
+    if refused.status >= 500:
+        LOGGER.error("refused", extra={"facts": facts})
+    if _by_person(request, error):
+        shown: Response = request.app.state.problem_page(request, refused)
+        return shown
+    answer = response(error)
     if answer.status_code == 401:
         LOGGER.warning("unauthorized", extra={"facts": facts | {"client": request.client and request.client.host}})
     elif answer.status_code == 405:
@@ -72,18 +77,20 @@ async def handle(request: Request, error: Exception) -> Response:
         if "GET" in methods:
             methods.add("HEAD")
         answer.headers["Allow"] = ", ".join(sorted(methods)) or answer.headers["Allow"]
-    elif answer.status_code >= 500:
-        LOGGER.error("refused", extra={"facts": facts})
     return answer
 
 
-def _by_browser(request: Request) -> bool:
+def _by_person(request: Request, error: Exception) -> bool:
     """Return whether a person looks at a page, and not a program at the REST API."""
+    if not isinstance(error, HTTPException):
+        # The routes of pages are not part of the API's description.
+        return not getattr(request.scope.get("route"), "include_in_schema", True)
+    # Somebody has typed a wrong address, or followed an old link.
     page = request.method == "GET" and not request.url.path.startswith("/v1/")
-    return page and "text/html" in request.headers.get("accept", "")
+    return error.status_code == 404 and page and "text/html" in request.headers.get("accept", "")
 
 
 def add_handlers(app: FastAPI) -> None:
     """Register `handle` for all expected exceptions; the middleware handles the others."""
-    for kind in (AftereffectError, HTTPException):
+    for kind in (AftereffectError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, handle)

@@ -1,13 +1,13 @@
 """What commands share: `command` makes one of a function; arguments and options become settings, rounds and totals.
 
-Settings are validated in `settings.py`, as for requests and forms. This module handles only what is specific to the
-command line: numbers as text, an optional EXPERIMENT, comma-separated lists.
+Settings are read in `fields.py`, as those of forms, and validated in `settings.py`. This module handles only what is
+specific to the command line: an optional EXPERIMENT before the other arguments, and files.
 """
 
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from inspect import Parameter
 from pathlib import Path
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aftereffect.core.checks import shown
+from aftereffect.core.checks import integer, shown
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.service import totals
+from aftereffect.service import fields, totals
 from aftereffect.service.cli.output import Answer, Format, exit_on_error, show
 from aftereffect.service.errors import Refused
 from aftereffect.service.messages import Summary, is_id
@@ -50,13 +50,6 @@ Arm = Annotated[list[str], typer.Argument(metavar="[EXPERIMENT] ARM", help="The 
 Column = Annotated[str | None, typer.Option(help="For a file: the name of this column.")]
 Settings = dict[str, Any]
 """The settings that were given as options, as in a request; a command names those that it takes in an annotation."""
-KINDS: dict[str, type] = {
-    **dict.fromkeys(("max_delay", "max_lag", "horizon", "seed"), int),
-    **dict.fromkeys(("low", "high", "gap", "noise"), float),
-}
-"""The types of settings that are not text on the command line."""
-LENGTHS = ("window", "half_life", "max_delay", "round_length")
-"""The settings that say how long effects last."""
 
 
 def command(verb: Callable[..., Answer | None]) -> Callable[..., None]:
@@ -66,19 +59,20 @@ def command(verb: Callable[..., Answer | None]) -> Callable[..., None]:
     an option for each setting in the annotation. A function that returns an answer gets the option --format.
     """
     signature = inspect.signature(verb)
-    own = {name: each.replace(kind=Parameter.KEYWORD_ONLY) for name, each in signature.parameters.items()}
-    opens, settings = own.pop("service", None) is not None, own.pop("settings", None)
+    own = dict(signature.parameters)
+    opens, settings = own.pop("service", None), own.pop("settings", None)
     names = () if settings is None else settings.annotation.__metadata__[0]
-    options = [*own.values(), *(_parameter(name, _option(name)) for name in names)]
-    options += [_parameter("store", Store, DEFAULT_STORE)] if opens else []
-    options += [_parameter("form", Form, Format.TABLE)] if signature.return_annotation is Answer else []
+    own |= {name: _option(name, _help_of(name)) for name in names}
+    own |= {} if opens is None else {"store": _option("store", Store, DEFAULT_STORE)}
+    own |= {"form": _option("form", Form, Format.TABLE)} if signature.return_annotation is Answer else {}
 
     def run(**given: Any) -> None:
         form = given.get("form", Format.TABLE)
         with exit_on_error(form), ExitStack() as stack:
             if settings is not None:
-                given["settings"] = collected({name: given.pop(name) for name in names})
-            if opens:
+                texts = {name: given.pop(name) for name in names}
+                given["settings"] = fields.settings({name: text for name, text in texts.items() if text is not None})
+            if opens is not None:
                 # Imported here because it is slow and needs the extra.
                 from aftereffect.service.local import open_service
 
@@ -89,32 +83,18 @@ def command(verb: Callable[..., Answer | None]) -> Callable[..., None]:
                 raise typer.Exit(answer.status)
 
     functools.update_wrapper(run, verb, assigned=("__name__", "__doc__"))
+    options = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in own.values()]
     run.__dict__["__signature__"] = inspect.Signature(options)
     return run
 
 
-def _parameter(name: str, kind: Any, default: Any = None) -> Parameter:
+def _option(name: str, kind: Any, default: Any = None) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def _option(name: str) -> Any:
-    fields = CarryOver.model_fields | ExperimentSettings.model_fields | PlanQuestion.model_fields
-    return Annotated[KINDS.get(name, str) | None, typer.Option(help=fields[name].description)]
-
-
-def collected(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of options, as in a request.
-
-    >>> collected({"window": "7 days", "units": "north,south", "seed": None})
-    {'units': ['north', 'south'], 'carry_over': {'window': '7 days'}}
-    """
-    found = {name: value for name, value in given.items() if value is not None}
-    found |= {name: duration(found[name]) for name in ("window", "half_life", "round_length") if name in found}
-    if fades := {name: found.pop(name) for name in ("window", "half_life") if name in found}:
-        found["carry_over"] = fades
-    if "units" in found:
-        found["units"] = unit_list(found["units"])
-    return found
+def _help_of(setting: str) -> Any:
+    known = CarryOver.model_fields | ExperimentSettings.model_fields | PlanQuestion.model_fields
+    return Annotated[str | None, typer.Option(help=known[setting].description)]
 
 
 def chosen(service: "Service", reference: str | None) -> str:
@@ -172,9 +152,7 @@ def report(words: Sequence[str]) -> tuple[str | None, int, float | None]:
 
 def round_number(text: str) -> int:
     """Return the number of a round."""
-    if not (text.isascii() and text.isdigit()) or len(text) > 18 or int(text) < 1:
-        raise InvalidArgument(f"ROUND must be a whole number, at least 1, but got {shown(text)}")
-    return int(text)
+    return integer("ROUND", totals.whole("ROUND", text), low=1)
 
 
 def text_of(name: str) -> str:
@@ -188,21 +166,3 @@ def text_of(name: str) -> str:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"FILE must be UTF-8 text, but byte {error.start} is not") from None
-
-
-def duration(text: str) -> str | float:
-    """Return a duration as in the settings: a number of days, or text such as "2 weeks"."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def unit_list(text: str) -> int | list[str]:
-    """Return the number of units, or their names.
-
-    >>> unit_list("3"), unit_list("north,south")
-    (3, ['north', 'south'])
-    """
-    bare = text.strip()
-    return int(bare) if bare.lstrip("+-").isdigit() else [name.strip() for name in text.split(",")]

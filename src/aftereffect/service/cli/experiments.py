@@ -5,21 +5,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from aftereffect.core.errors import InvalidArgument
+from aftereffect.service import fields
 from aftereffect.service.cli import arguments as args
 from aftereffect.service.cli import output
-from aftereffect.service.cli.arguments import DEFAULT_STORE, LENGTHS, Experiment, Store, chosen
+from aftereffect.service.cli.arguments import DEFAULT_STORE, Experiment, Store, chosen
 from aftereffect.service.cli.output import Answer
+from aftereffect.service.fields import READ
+from aftereffect.service.settings import CarryOver, PlanQuestion
 
 if TYPE_CHECKING:
     from aftereffect.service.protocol import Service
 
-PLANNED = (*LENGTHS, "units", "horizon", "direction", "player", "gap", "noise", "high")
-CREATED = (
-    *("high", "low", "out_of_range", *LENGTHS, "max_lag", "units", "horizon", "direction", "player"),
-    *("seed", "start_date", "measure"),
-)
-CORRECTED = ("low", "high", *LENGTHS, "horizon", "direction", "out_of_range", "measure")
-CONTINUED = ("window", "half_life", "max_delay", "low", "high", "player")
+SETTINGS = tuple(name for name in READ if name not in ("name", "arms"))
+PLANNED = tuple(name for name in SETTINGS if name in (*PlanQuestion.model_fields, *CarryOver.model_fields))
+CREATED = tuple(name for name in SETTINGS if name not in ("gap", "noise"))
+CHANGED = ("name", *CREATED)
 
 
 def plan(
@@ -62,16 +62,13 @@ def init(
 
 
 def correct(
-    service: "Service",
-    settings: Annotated[args.Settings, CORRECTED],
-    experiment: Experiment = None,
-    name: Annotated[str | None, typer.Option(help='The new name; by default the old one and "(corrected)".')] = None,
+    service: "Service", settings: Annotated[args.Settings, CHANGED], experiment: Experiment = None
 ) -> Answer:
     """Correct settings that turned out wrong: a new experiment that inherits the rounds. The old one is finished.
 
-    The learner hears the inherited totals where it would have played the same arm. The guarantee is void.
+    The learner hears the inherited totals where it would have played the same arm. The guarantee is void. The name is
+    by default the old one and "(corrected)".
     """
-    settings |= {} if name is None else {"name": name}
     if not settings:
         raise InvalidArgument("a setting to correct must be given, such as --high, but none is")
     made = service.correct(chosen(service, experiment), **settings)
@@ -80,18 +77,16 @@ def correct(
 
 def continue_(
     service: "Service",
-    settings: Annotated[args.Settings, CONTINUED],
+    settings: Annotated[args.Settings, CHANGED],
     experiment: Experiment = None,
     add: Annotated[list[str] | None, typer.Option(help="The name of an arm to add; may be repeated.")] = None,
     retire: Annotated[list[str] | None, typer.Option(help="The name of an arm to retire; may be repeated.")] = None,
-    name: Annotated[str | None, typer.Option(help='The new name; by default the old one and "(continued)".')] = None,
 ) -> Answer:
     """Go on with arms added or retired, or with a guarantee: a new experiment that begins with what this one has shown.
 
     This one ends. For a guarantee, say how long effects last, as the rounds have shown it, and --high. The guarantee
-    includes what the beginning costs if it is wrong.
+    includes what the beginning costs if it is wrong. The name is by default the old one and "(continued)".
     """
-    settings |= {} if name is None else {"name": name}
     made = service.continue_with(chosen(service, experiment), add or [], retire or [], **settings)
     return Answer(made.data, output.created(made))
 
@@ -167,8 +162,10 @@ def remind(
 ) -> Answer:
     """Have the server call a webhook when a round waits for its report; without --to, show the reminder."""
     one = chosen(service, experiment)
-    early = None if before is None else args.duration(before)
-    found = service.remind(one, to, args.duration(after), before=early) if to or off else service.reminder(one)
+    found = service.reminder(one)
+    if to or off:
+        early = None if before is None else fields.duration("before", before)
+        found = service.remind(one, to, fields.duration("after", after), before=early)
     return Answer(found.data, output.reminder(found))
 
 

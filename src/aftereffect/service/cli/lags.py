@@ -1,9 +1,9 @@
 """The commands for those who design or analyse: a pilot with random arms, and how long effects last in a file."""
 
+import io
 import math
 import re
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +23,6 @@ from aftereffect.service.settings import days, duration
 if TYPE_CHECKING:
     from aftereffect.carryover import Bands
 
-MOST_TOTALS = 100_000
 MOST_COEFFICIENTS = 400
 """Maximum of (arms - 1) * (max_lag + 1) in an estimate, for the memory it takes."""
 
@@ -47,25 +46,22 @@ def pilot(
     D = int(max_lag) if max_lag.isdigit() else math.ceil(days(max_lag) / length - 1e-9)
     n = rounds or max(D + 2 * (arms - 1) * (D + 1) + 20, D + math.ceil(12 * arms * (D + 1) / units))
     planned = Pilot(n_arms=arms, rounds=n, max_lag=D, units=units, seed=seed)
-    found: dict[str, Any] = {"rounds": n, "max_lag": D, "effect": None, "whole": None}
+    width = None if noise is None else planned.expected_width(noise=noise)
     lines = [
         f"A pilot of {n:,} rounds ({duration(n * length)}) measures the effects of {arms} arms up to lag {D}.",
         "On average its outcome is that of an equal split between the arms.",
     ]
-    if noise is None:
+    if noise is None or width is None:
         lines.append("Give a guess of the noise with --noise to see how wide the bands will be.")
     else:
-        width = planned.expected_width(noise=noise)
-        found |= {"effect": width.effect, "whole": width.whole}
-        lines.append(
-            f"With noise of {amount(noise)}, the effect at a lag will be known to ±{width.effect:.3g}, the whole "
-            f"effect of an arm to ±{width.whole:.3g} (95% bands)."
-        )
+        known = f"to ±{width.effect:.3g}, the whole effect of an arm to ±{width.whole:.3g} (95% bands)."
+        lines.append(f"With noise of {amount(noise)}, the effect at a lag will be known {known}")
     if out is not None:
         rows = [f"{t + 1},{u + 1},{arm + 1}" for t, row in enumerate(planned.arms) for u, arm in enumerate(row)]
         out.write_text("\n".join(["round,unit,arm", *rows, ""]), encoding="utf-8")
         lines.append(f"The schedule is in {out}.")
-    return Answer(found, lines)
+    data = {"rounds": n, "max_lag": D, "effect": width and width.effect, "whole": width and width.whole}
+    return Answer(data, lines)
 
 
 def carryover(
@@ -89,27 +85,28 @@ def carryover(
     from aftereffect.carryover.delay import choose_delay
 
     columns = {"arm": arm_column, "total": total_column, "round": round_column, "unit": unit_column}
-    table, guessed = _history(args.text_of(str(file)), columns)
-    names = table.arms
-    if (len(names) - 1) * (max_lag + 1) > MOST_COEFFICIENTS:
-        rule = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}"
-        raise InvalidArgument(f"{rule}, but got {len(names) - 1} * {max_lag + 1}")
+    table = _history(args.text_of(str(file)), columns)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", AftereffectWarning)
+        found = frames.round_table(table, **{f"{name}_column": column for name, column in columns.items()})
+        names = found.arms
+        if (len(names) - 1) * (max_lag + 1) > MOST_COEFFICIENTS:
+            rule = f"(arms - 1) * (max_lag + 1) must be at most {MOST_COEFFICIENTS}"
+            raise InvalidArgument(f"{rule}, but got {len(names) - 1} * {max_lag + 1}")
         exposure = "randomised" if randomised else "recorded"
         options: dict[str, Any] = {"n_arms": len(names), "season": season, "exposure": exposure}
-        curves = estimate(table.played, table.totals, max_lag=max_lag, **options)
+        curves = estimate(found.played, found.totals, max_lag=max_lag, **options)
         given = {"n_arms": len(names), "direction": "maximize", **settings}
         choice = choose_delay(curves=curves, **given) if "high" in settings else None
     if plot is not None:
-        figure, axes = checks.optional("matplotlib.pyplot", "--plot", "plots").subplots(layout="constrained")
-        curves.plot(axes, names)
-        figure.savefig(plot)
-    found: dict[str, Any] = {"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise}
-    found |= {"ends": curves.ends(), "arrived": _by_arm(curves.arrived, names)}
-    found["max_delay"] = None if choice is None else choice.max_delay
-    lines = [*guessed, *(f"Attention: {each.message}" for each in caught)]
-    return Answer(found, [*lines, *output.carryover(curves, names, choice)])
+        curves.plot(names=names)
+        checks.optional("matplotlib.pyplot", "--plot", "plots").savefig(plot)
+    data = {
+        **{"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise, "ends": curves.ends()},
+        **{"arrived": _by_arm(curves.arrived, names), "max_delay": None if choice is None else choice.max_delay},
+    }
+    attention = [f"Attention: {each.message}" for each in caught]
+    return Answer(data, [*attention, *output.carryover(curves, names, choice)])
 
 
 def _by_arm(bands: "Bands", names: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:
@@ -118,31 +115,19 @@ def _by_arm(bands: "Bands", names: Sequence[str]) -> dict[str, dict[str, list[fl
     return {arm: {key: [*map(finite, table[i])] for key, table in tables.items()} for i, arm in enumerate(names)}
 
 
-def _history(text: str, given: dict[str, str | None]) -> tuple[frames.RoundTable, list[str]]:
-    """Return the rounds of a file, and a sentence on the columns that were found by their names."""
-    import polars
+def _history(text: str, columns: dict[str, str | None]) -> Any:
+    """Return the table of a file, sorted by rounds; without rounds, each line is the next one of its unit."""
+    import polars as pl
 
-    said: list[str] = []
-
-    def columns(header: Sequence[str], *lines: Sequence[str]) -> list[str]:
-        names = [cell.strip() for cell in header]
-        try:
-            found, guessed = frames.columns_of(names, given, optional=("round", "unit"))
-        except InvalidArgument as error:
-            words = re.sub(r"(\w+)_column", r"--\1-column", str(error))
-            raise InvalidArgument(f"the first line must name the columns: {words}") from None
-        said.extend(f"{name} is {found[name]!r}" for name in guessed)
-        meaning = {column: name for name, column in found.items()}
-        if "round" in found and lines and not lines[0][names.index(found["round"])].strip().isdigit():
-            meaning[found["round"]] = "date"
-        return [meaning.get(name, "") for name in names]
-
-    items = list(totals.items(text, MOST_TOTALS, columns))
-    places, rows = Counter[str | None](), []
-    for item in items:
-        places[item.unit] += 1
-        rows.append((item.round or item.date or places[item.unit], item.unit or "", item.arm, item.total))
-    rows.sort(key=lambda row: row[0])
-    kinds: dict[str, Any] = {"round": None, "unit": polars.String, "arm": polars.String, "total": polars.Float64}
-    found = frames.round_table(polars.DataFrame(rows, schema=kinds, orient="row"))
-    return found, [f"Columns by their names: {', '.join(said)}."] if said else []
+    mark = next((mark for mark in ";\t" if mark in text.partition("\n")[0]), ",")
+    commas = mark != "," and re.search(r"\d,\d", text) is not None
+    options: dict[str, Any] = {"separator": mark, "decimal_comma": commas, "infer_schema_length": None}
+    try:
+        table = pl.read_csv(io.StringIO(text), null_values=["", totals.MISSING], **options)
+    except pl.exceptions.PolarsError as error:
+        raise InvalidArgument(f"FILE must be CSV, but {error}") from None
+    found, _ = frames.columns_of(table.columns, columns, optional=("round", "unit"))
+    if "round" in found:
+        return table.sort(found["round"], maintain_order=True)
+    next_one = pl.int_range(pl.len())
+    return table.with_columns(round=next_one.over(found["unit"]) if "unit" in found else next_one)

@@ -24,12 +24,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.core.text import amount, counted
+from aftereffect.core.text import amount, counted, printed_table
 from aftereffect.service import messages, words
 from aftereffect.service.errors import Refused
 from aftereffect.service.settings import duration
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from aftereffect.carryover import Curves
     from aftereffect.carryover.delay import DelayChoice
 
@@ -43,6 +45,12 @@ PATHS = {errno.ENOENT: "not_found"} | dict.fromkeys(
 WRITER = "aftereffect.service.store.writer"
 
 
+WIDEST = 10_000
+"""The maximum width of a table."""
+Lines = Iterable["str | Table"]
+"""Lines of text, and tables."""
+
+
 class Format(StrEnum):
     """The output format of a command."""
 
@@ -51,10 +59,10 @@ class Format(StrEnum):
 
 
 class Answer(NamedTuple):
-    """What a command prints: data as JSON, or lines of text. status: its exit status."""
+    """What a command prints: data as JSON, or text. status: its exit status."""
 
     data: Any
-    lines: Iterable[str]
+    lines: Lines
     status: int = DONE
 
 
@@ -127,36 +135,17 @@ def _discard_output() -> None:
         os.close(nowhere)
 
 
-def show(form: Format, data: Any, lines: Iterable[str]) -> None:
-    """Print an answer as JSON or as lines."""
+def show(form: Format, data: Any, lines: Lines) -> None:
+    """Print an answer as JSON or as text."""
     if form is Format.JSON:
         typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
         return
+    # Imported here because it is slow. A table is as wide as it needs to be, so that it can be read from a pipe.
+    from rich.console import Console
+
+    console = Console(width=WIDEST, markup=False, emoji=False, highlight=False, soft_wrap=True)
     for line in lines:
-        typer.echo(line)
-
-
-def columns(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines with aligned columns; columns of numbers are right-aligned.
-
-    >>> columns(["arm", "plays"], [["letter", "12"], ["email", "3"]])
-    ['arm     plays', 'letter     12', 'email       3']
-    """
-    lines = [""] * (len(rows) + 1)
-    for cells in zip(heading, *rows, strict=True):
-        width = max(len(cell) for cell in cells)
-        right = len(cells) > 1 and all(cell and not cell.strip("0123456789.,%+-<>") for cell in cells[1:])
-        lines = [f"{line}  {cell:{'>' if right else '<'}{width}}" for line, cell in zip(lines, cells, strict=True)]
-    return [line[2:].rstrip() for line in lines]
-
-
-def number(value: float) -> str:
-    """Return a total without a trailing ".0".
-
-    >>> number(8421.0), number(0.25)
-    ('8421', '0.25')
-    """
-    return repr(float(value)).removesuffix(".0")
+        console.print(line)
 
 
 def command(*parts: str | None) -> str:
@@ -186,55 +175,38 @@ def created(view: messages.Overview) -> list[str]:
     ]
 
 
-def turn(found: messages.Turn, experiment: str | None = None, unit: str | None = None) -> list[str]:
+def turn(found: messages.Turn, experiment: str | None = None, unit: str | None = None) -> Lines:
     """Return the lines for an ask: the arm, the reason and the command for the report.
 
     experiment, unit: as given on the command line.
     """
-    several = unit is not None or (found.arms is not None and len(found.arms) > 1)
-    who = f" in {found.unit}" if several else ""
-    when = f" ({found.date})" if found.date else ""
-    lines = [f"Round {found.round}{when}: play {found.arm}{who}.", f"  {found.why}"]
-    if found.arms is not None:
-        lines += [f"  {line}" for line in columns(["unit", "arm"], list(found.arms.items()))]
-    whose = ("--unit", found.unit) if several else ()
-    return [*lines, f"Report it with: {command('tell', experiment, str(found.round), 'TOTAL', *whose)}"]
+    arms = found.arms or {}
+    several = unit is not None or len(arms) > 1
+    table = [printed_table(["unit", "arm"], arms.items(), ["arm"])] if arms else []
+    tell = command("tell", experiment, str(found.round), "TOTAL", *(("--unit", found.unit) if several else ()))
+    return [words.play(found.data, several), f"  {found.why}", *table, f"Report it with: {tell}"]
 
 
-def report(found: messages.Report, experiment: str | None = None, unit: str | None = None) -> list[str]:
+def report(found: messages.Report, experiment: str | None = None, unit: str | None = None) -> Lines:
     """Return the lines for a report: how it was recorded, and the next command."""
-    if found.total is None:
-        taken = "closed as missing; no value is imputed, and nothing is learned from it."
-    elif found.warning is not None:
-        taken = found.warning
-    else:
-        taken = f"{number(found.total)} is recorded for {found.arm}."
-    who = f" ({unit})" if unit is not None else ""
-    lines = [f"Round {found.round}{who}: {taken}{' This repeats an earlier report.' if found.repeated else ''}"]
-    if found.correction is not None:
-        lines.append(f"  {found.correction}")
-    elif found.update:
+    lines = words.recorded([found.data], unit is not None)
+    if found.update and found.correction is None:
         lines.append("  The block has ended and was learned from; the next ask draws a new arm.")
-    if found.next is not None:
-        return [*lines, *turn(found.next, experiment)]
     if found.state == "finished":
         return [*lines, f"The experiment is finished. Next: {command('status', experiment)}"]
     waiting = f"Round {found.open_round} is still open. " if found.open_round is not None else ""
-    return [*lines, f"{waiting}Next: {command('ask', experiment)}"]
+    return [*lines, *_after(found.next, experiment, waiting)]
 
 
-def reports(found: messages.ManyReports, experiment: str | None = None) -> list[str]:
+def reports(found: messages.ManyReports, experiment: str | None = None) -> Lines:
     """Return the lines for several reports: what was recorded, what is out of range, and the next round or command."""
-    first, last = found.items[0], found.items[-1]
-    many = f"{len(found.items)} reports of rounds {first.round} to {last.round} are recorded"
-    if len(found.items) == 1:
-        many = f"1 report of round {first.round} is recorded"
-    again = sum(one.repeated for one in found.items)
-    lines = [f"{many}{f', {again} of them repeat earlier ones' if again else ''}."]
-    for one in found.items:
-        lines += [f"Round {one.round} ({one.unit}): {words}" for words in (one.warning, one.correction) if words]
-    after = turn(found.next, experiment) if found.next else [f"Next: {command('ask', experiment)}"]
-    return [*lines, *after]
+    several = len({one.unit for one in found.items}) > 1
+    return [*words.recorded([one.data for one in found.items], several), *_after(found.next, experiment)]
+
+
+def _after(opened: messages.Turn | None, experiment: str | None, waiting: str = "") -> Lines:
+    """Return the lines on the round that a report has opened, or on how to open the next one."""
+    return [f"{waiting}Next: {command('ask', experiment)}"] if opened is None else turn(opened, experiment)
 
 
 def changed(view: messages.Overview, known: messages.Learned | None = None) -> list[str]:
@@ -243,7 +215,7 @@ def changed(view: messages.Overview, known: messages.Learned | None = None) -> l
     return [f"Experiment {view.name!r} is {view.state}.", *learned]
 
 
-def status(view: messages.Overview, learned: messages.Learned) -> list[str]:
+def status(view: messages.Overview, learned: messages.Learned) -> Lines:
     """Return the lines of `status`: what it waits for, what is known of the arms, counts, alarms, guarantee."""
     waits = words.waiting(view, datetime.now(UTC).isoformat()).words
     promise = view.guarantee
@@ -256,7 +228,7 @@ def status(view: messages.Overview, learned: messages.Learned) -> list[str]:
     return [
         f"{view.name} ({view.id}): {view.state}, round {view.round}, {counted(view.updates, 'update')}",
         *([] if view.state == "finished" else [f"It waits for {waits}."]),
-        *columns(["arm", "best with probability" if best else "probability", "plays"], rows),
+        printed_table(["arm", "best with probability" if best else "probability", "plays"], rows),
         f"Reports: {', '.join([str(view.counts['reports']), *others])}",
         *([f"Away: {', '.join(view.away)}"] if view.away else []),
         *(f"Attention: {alarm}" for alarm in view.alarms),
@@ -266,7 +238,7 @@ def status(view: messages.Overview, learned: messages.Learned) -> list[str]:
     ]
 
 
-def carryover(curves: "Curves", names: Sequence[str], choice: "DelayChoice | None") -> list[str]:
+def carryover(curves: "Curves", names: Sequence[str], choice: "DelayChoice | None") -> Lines:
     """Return the lines of `carryover`: what has arrived by each lag, with its band, and the max_delay chosen."""
     bands, lags = curves.arrived, range(curves.max_lag + 1)
 
@@ -278,19 +250,19 @@ def carryover(curves: "Curves", names: Sequence[str], choice: "DelayChoice | Non
     alike = "The arms fade differently"
     if curves.alike.verdict != "apart":
         alike = "That all arms fade alike is not refuted"
-    lines = [
+    lines: list[str | Table] = [
         f"Effect arrived by each lag, relative to the mean of the arms, from {curves.rounds:,} totals (95% bands):",
-        *columns(["lag", *names], rows),
+        printed_table(["lag", *names], rows),
         f"No arm's effect after lag {curves.ends()} differs significantly from 0.",
         f"{alike}. The noise of a total has a standard deviation of {amount(curves.noise, digits=3)}.",
     ]
     if choice is None:
         return [*lines, "To choose a carry-over, the range of one action's effect is needed: give --low and --high."]
     chosen = f"Chosen: a carry-over (max_delay) of {counted(choice.max_delay, 'round')}."
-    return [*lines, chosen, *str(choice).split("\n")]
+    return [*lines, chosen, str(choice)]
 
 
-def comparison(found: Sequence[messages.Comparison]) -> list[str]:
+def comparison(found: Sequence[messages.Comparison]) -> Lines:
     """Return a table that compares experiments."""
     rows = []
     for one in found:
@@ -298,7 +270,8 @@ def comparison(found: Sequence[messages.Comparison]) -> list[str]:
         mean = "" if one.mean is None else f"{one.mean:,.4g}"
         leads = f"{one.leader or 'none'} ({one.sure})"
         rows.append([one.name, one.state, str(one.round), mean, gain, leads, one.next_decision or ""])
-    return columns(["name", "state", "round", "mean", "against equal split", "leads", "next decision"], rows)
+    headings = ["name", "state", "round", "mean", "against equal split", "leads", "next decision"]
+    return [printed_table(headings, rows, ["state", "leads", "next decision"])]
 
 
 def reminder(found: messages.Reminder) -> list[str]:
@@ -313,11 +286,12 @@ def reminder(found: messages.Reminder) -> list[str]:
     return lines
 
 
-def experiments(found: Sequence[messages.Summary]) -> list[str]:
-    """Return the list of experiments, one per line."""
+def experiments(found: Sequence[messages.Summary]) -> Lines:
+    """Return the table of experiments."""
     if not found:
         return ["No experiment yet; `aftereffect init` creates one."]
-    return columns(["id", "name", "state", "round"], [[one.id, one.name, one.state, str(one.round)] for one in found])
+    rows = [[one.id, one.name, one.state, str(one.round)] for one in found]
+    return [printed_table(["id", "name", "state", "round"], rows, ["name", "state"])]
 
 
 def verdicts(found: Sequence[messages.Verdict]) -> list[str]:
@@ -338,16 +312,13 @@ def restored_tokens(valid: int) -> list[str]:
     """Return a warning that restored tokens are valid again, even if they were revoked after the backup."""
     if not valid:
         return []
-    who = "1 token is" if valid == 1 else f"{valid} tokens are"
-    return [
-        f"{who} valid as at the time of the backup, even if revoked since: see `aftereffect token list`; "
-        "--without-tokens leaves them out."
-    ]
+    who = f"{counted(valid, 'token')} {'is' if valid == 1 else 'are'} valid as at the time of the backup"
+    return [f"{who}, even if revoked since: see `aftereffect token list`; --without-tokens leaves them out."]
 
 
-def tokens(found: Sequence[messages.KnownToken]) -> list[str]:
-    """Return the list of tokens: names and scopes, never the tokens themselves."""
+def tokens(found: Sequence[messages.KnownToken]) -> Lines:
+    """Return the table of tokens: names and scopes, never the tokens themselves."""
     if not found:
         return ["No token yet; `aftereffect token create NAME --scope play` creates one."]
     rows = [[one.id, one.name, " ".join(one.scopes), "revoked" if one.revoked_at else "valid"] for one in found]
-    return columns(["id", "name", "scopes", "state"], rows)
+    return [printed_table(["id", "name", "scopes", "state"], rows, ["name", "scopes", "state"])]

@@ -14,15 +14,11 @@ if TYPE_CHECKING:
 
 token = typer.Typer(name="token", help="Create, list and revoke the tokens of a server.", no_args_is_help=True)
 
-Database = Annotated[
-    str, typer.Option("--store", envvar="AFTEREFFECT_STORE", help="A SQLite file or a database URL to serve from.")
-]
-
 
 def serve(
     host: Annotated[str, typer.Option(envvar="AFTEREFFECT_HOST", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="AFTEREFFECT_PORT", help="The port; 0 takes a free one.")] = 8000,
-    store: Database = DEFAULT_STORE,
+    store: Store = DEFAULT_STORE,
     demo: Annotated[bool, typer.Option("--demo", help="Create a demo experiment if there is none.")] = False,
     form: Form = Format.TABLE,
 ) -> None:
@@ -32,11 +28,11 @@ def serve(
     from aftereffect.service.demo import ensure
     from aftereffect.service.errors import checked
     from aftereffect.service.local import database
-    from aftereffect.service.store.store import Store
+    from aftereffect.service.store import store as stores
 
     config = checked(Config, {"host": host, "port": port, "store": database(store)}, "the configuration")
     if demo:
-        with Store.open(config.store) as made:
+        with stores.Store.open(config.store) as made:
             ensure(made)
 
     def announce(address: str) -> None:

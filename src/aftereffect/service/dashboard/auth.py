@@ -6,13 +6,11 @@ accepted only from this service's own pages. An error is shown as a page, or lea
 
 import re
 import urllib.parse
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
-from fastapi.routing import APIRoute
 
 from aftereffect.service.api.auth import COOKIE, LONGEST_TOKEN, scopes_of_request
 from aftereffect.service.dashboard.forms import SignInFields, address
@@ -26,47 +24,24 @@ _PATH = re.compile(r"/(?:[A-Za-z0-9_.~%-]+(?:/[A-Za-z0-9_.~%-]+)*/?)?", re.ASCII
 
 
 class May(NamedTuple):
-    """The permissions of a user. sign_out: signed in with a token. webhooks: the names of those that may be called."""
+    """The scopes of a user. sign_out: signed in with a token. webhooks: the names of those that may be called."""
 
     read: bool = False
     play: bool = False
-    manage: bool = False
+    admin: bool = False
     sign_out: bool = False
     webhooks: tuple[str, ...] = ()
 
 
-def problem_page(refusal: Refused) -> Response:
-    """Return the page on a refusal."""
+def problem_page(request: Request, refusal: Refused) -> Response:
+    """Return the page on a refusal; somebody who must sign in first is sent to that form."""
+    if refusal.status == 401:
+        wanted = safe_path(request.url.path) if request.method == "GET" else "/"
+        return see_other("/login?" + urllib.parse.urlencode({"next": wanted}))
     return page("problem.html", May(), status=refusal.status, problem=problem_of(refusal), here="")
 
 
-class SignInNeeded(Exception):
-    """The user must sign in first."""
-
-
-class PageRoute(APIRoute):
-    """A route whose errors are shown as pages."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler with errors turned into pages."""
-        inner = super().get_route_handler()
-
-        async def answer(request: Request) -> Response:
-            try:
-                return await inner(request)
-            except SignInNeeded:
-                wanted = safe_path(request.url.path) if request.method == "GET" else "/"
-                return see_other("/login?" + urllib.parse.urlencode({"next": wanted}))
-            except Refused as refusal:
-                found = refusal
-            except RequestValidationError:
-                found = Refused("invalid", "the address must be that of a page, but one of its parameters is invalid")
-            return problem_page(found)
-
-        return answer
-
-
-router = APIRouter(route_class=PageRoute, include_in_schema=False)
+router = APIRouter(include_in_schema=False)
 
 
 def store_of(request: Request) -> Store:
@@ -81,13 +56,6 @@ def may(request: Request) -> May:
     config = request.app.state.config
     signed_in = config.access_required and COOKIE in request.cookies
     return May("read" in scopes, "play" in scopes, "admin" in scopes, signed_in, tuple(config.webhooks))
-
-
-def reader(allowed: Annotated[May, Depends(may)]) -> May:
-    """Return the permissions, or ask for a sign-in if the request may not read."""
-    if not allowed.read:
-        raise SignInNeeded
-    return allowed
 
 
 def check_browser(request: Request) -> None:
@@ -106,8 +74,9 @@ def with_scope(scope: str, *, form: bool = True) -> Callable[..., May]:
     def check(request: Request, allowed: Annotated[May, Depends(may)]) -> May:
         if form:
             check_browser(request)
-        reader(allowed)
-        if not {"play": allowed.play, "admin": allowed.manage}[scope]:
+        if not allowed.read:
+            raise Refused("unauthorized", "a token must be signed in with to read this page, but none was")
+        if not getattr(allowed, scope):
             raise Refused("forbidden", f"the token must have the scope {scope!r}, but does not")
         return allowed
 
@@ -117,8 +86,7 @@ def with_scope(scope: str, *, form: bool = True) -> Callable[..., May]:
 # In a handler's parameters these come before the form, so that permissions are checked before the form is read.
 Open = Annotated[Store, Depends(store_of)]
 Anyone = Annotated[May, Depends(may)]
-Reader = Annotated[May, Depends(reader)]
-Player = Annotated[May, Depends(with_scope("play"))]
+Reader = Annotated[May, Depends(with_scope("read", form=False))]
 Manager = Annotated[May, Depends(with_scope("admin"))]
 ManagerOfPage = Annotated[May, Depends(with_scope("admin", form=False))]
 
@@ -153,7 +121,7 @@ def sign_in(request: Request, store: Open, given: SignInFields) -> Response:
     if not fits or store.scopes_of(token) is None:
         refusal = Refused("unauthorized", "the token must be valid, but it is unknown or revoked", field="token")
         request.app.state.sign_ins.log(address(request), refusal.detail)
-        return page("login.html", May(), status=401, here="login", next=path, problem=problem_of(refusal, "token"))
+        return page("login.html", May(), status=401, here="login", next=path, problem=problem_of(refusal))
     answer = see_other(path)
     # Behind a proxy that terminates TLS the request arrives by HTTP, but the browser's Origin header has https.
     secure = "https" in (request.url.scheme, request.headers.get("origin", "").partition("://")[0].lower())

@@ -1,28 +1,27 @@
-"""Form fields: reads the body of a form strictly, and converts its strings to numbers and settings.
+"""Form fields: reads the body of a form strictly, and makes settings of the form for a new experiment.
 
-Only the format of whole numbers and durations is checked here; the rules for experiments are in `settings.py`.
+The text of a setting is read in `fields.py`; the rules for experiments are in `settings.py`.
 """
 
-import re
 import urllib.parse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
 from aftereffect.core.checks import shown
+from aftereffect.service import fields
 from aftereffect.service.api.body import read_body
 from aftereffect.service.api.limits import SignIns
 from aftereffect.service.errors import Refused
+from aftereffect.service.fields import READ
 from aftereffect.service.messages import Overview
-from aftereffect.service.totals import number
 
 MOST_BYTES = 1 << 20
 MOST_FIELDS = 2_048
-_WHOLE = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 
-async def fields(request: Request) -> dict[str, str]:
+async def form_fields(request: Request) -> dict[str, str]:
     """Return the fields of a form; refuse a body that is not UTF-8 or has a field twice."""
     return await _read(request, MOST_BYTES, request.app.state.config.body_seconds)
 
@@ -58,47 +57,10 @@ async def _read(request: Request, limit: int, seconds: float) -> dict[str, str]:
     return found
 
 
-FormFields = Annotated[dict[str, str], Depends(fields)]
+FormFields = Annotated[dict[str, str], Depends(form_fields)]
 SignInFields = Annotated[dict[str, str], Depends(sign_in_fields)]
 
 
-def whole(name: str, text: str) -> int:
-    """Return a whole number.
-
-    >>> whole("round", "17")
-    17
-    """
-    if not _WHOLE.fullmatch(text.strip()):
-        raise Refused("invalid", f"{name} must be a whole number, but got {shown(text)}", field=name)
-    return int(text)
-
-
-def lines(name: str, text: str) -> list[str]:
-    """Return the non-empty lines of a text area, stripped.
-
-    >>> lines("arms", " A \\r\\n\\r\\nB")
-    ['A', 'B']
-    """
-    return [line.strip() for line in text.split("\n") if line.strip()]
-
-
-def duration(name: str, text: str) -> float | str:
-    """Return a duration: a number of days, or the text unchanged (such as "2 weeks")."""
-    return number(name, text) if text[:1].isdigit() and not re.search("[a-z]", text, re.IGNORECASE) else text
-
-
-def _units(name: str, text: str) -> int | list[str]:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else lines(name, text)
-
-
-READ: dict[str, Callable[[str, str], Any]] = {
-    **dict.fromkeys(("name", "direction", "out_of_range", "player", "start_date", "measure"), lambda _, text: text),
-    **dict.fromkeys(("low", "high", "gap", "noise"), number),
-    **dict.fromkeys(("max_delay", "horizon", "seed"), whole),
-    **dict.fromkeys(("window", "half_life", "round_length"), duration),
-    **{"arms": lines, "units": _units},
-}
-"""How the text of each setting and guess is read."""
 LENGTHS = ("window", "half_life", "max_delay")
 """The ways to say how long effects last: a choice beside "unknown", and one field for its value."""
 BLANK = dict.fromkeys((*(name for name in READ if name not in LENGTHS), "length", "source"), "") | {
@@ -135,11 +97,7 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
         given = {name: text for name, text in given.items() if name not in WITHOUT_GUARANTEE} | {"player": "model"}
     require(given, {name: label for name, label in REQUIRED.items() if name in given})
     given[carry] = given.pop("length", "")
-    found = {name: read(name, given[name]) for name, read in READ.items() if given.get(name)}
-    for name in ("window", "half_life"):
-        if name in found:
-            found["carry_over"] = {name: found.pop(name)}
-    return found
+    return fields.settings({name: text for name, text in given.items() if text})
 
 
 def filled(view: Overview) -> dict[str, str]:
@@ -165,5 +123,5 @@ def field_of(refusal: Refused) -> str:
     >>> field_of(Refused("invalid", "must be longer", field="carry_over.window"))
     'length'
     """
-    known = dict(zip(BLANK, BLANK, strict=True)) | dict.fromkeys((*LENGTHS, "carry_over"), "length")
+    known = {name: name for name in BLANK} | dict.fromkeys((*LENGTHS, "carry_over"), "length")
     return next((known[part] for part in reversed(refusal.field.split(".")) if part in known), "")

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from types import MappingProxyType
+from typing import Annotated, Any
 
 from fastapi import Query
 from fastapi.responses import HTMLResponse
@@ -22,8 +23,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from aftereffect.core.text import amount, counted
 from aftereffect.service import words
 from aftereffect.service.api import problems
-from aftereffect.service.errors import Corrupt, Refused, checked
-from aftereffect.service.messages import MOST_SERIES, Fields, Overview, State
+from aftereffect.service.errors import Refused, checked
+from aftereffect.service.messages import MOST_SERIES, Fields, Overview
 from aftereffect.service.settings import Design
 from aftereffect.service.store.store import Store
 
@@ -37,11 +38,10 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 """Headers of pages that override `api.app.SECURITY_HEADERS`."""
-LIST_LENGTH, TABLE_ROWS, MOST_ROWS = 100, 30, 1000
+TABLE_ROWS, MOST_ROWS = 30, 1000
 CHART_ROUNDS = 2000
 COLOURS = 8
 """The number of arms with their own colour; the others are grey."""
-MOST_WARNINGS = 3
 Text = Annotated[str, Query(max_length=200)]
 Number = Annotated[int | None, Query(ge=1, le=2**53)]
 
@@ -60,15 +60,6 @@ def rounded(value: float | None) -> str:
     if value is None:
         return "none"
     return f"{value:,.0f}" if 100.0 <= abs(value) < 1e15 else amount(value, digits=3)
-
-
-def exact(value: float | None) -> str:
-    """Return a reported number with all its digits.
-
-    >>> exact(8421.0), exact(0.1), exact(-1234567.25), exact(1e22)
-    ('8,421', '0.1', '-1,234,567.25', '1e+22')
-    """
-    return "" if value is None else f"{float(value):,}".removesuffix(".0")
 
 
 def signed(value: float) -> str:
@@ -134,8 +125,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for each in (rounded, exact, signed, width, counted):
-        found.filters[each.__name__] = each
+    found.filters |= {each.__name__: each for each in (rounded, words.exact, signed, width, counted)}
     found.filters |= {"percent": words.probability, "chance": words.chance}
     found.globals.update(asset=asset_url, plotly_styles=plotly_styles, colour_of=colour_of)
     found.globals.update(chart_rounds=CHART_ROUNDS, chart_rows=MOST_SERIES)
@@ -149,55 +139,23 @@ def page(template: str, may: Any, *, status: int = 200, **values: Any) -> HTMLRe
 
 
 def problem_of(refusal: Refused, field: str = "") -> Fields:
-    """Return a refusal as shown by the templates. field: the form field it is about.
+    """Return a refusal as shown by the templates. field: that of the form it is about, if its name is another one.
 
     >>> problem_of(Refused("invalid", "total must be finite"))["detail"]
     'Total must be finite.'
     >>> problem_of(Refused("busy", "cannot write to /srv/data/store.db"))["detail"]
     'Cannot write to ….'
     """
-    told = problems.problem_of(refusal)["detail"]
-    detail = told[:1].upper() + told[1:]
-    return {
-        "title": "This was not accepted" if refusal.code == "invalid" else refusal.title,
-        "detail": detail if detail.endswith((".", "!", "?")) else detail + ".",
-        "field": next(iter(refusal.extra.get("fields", ())), field),
-        "fields": refusal.extra.get("fields", [field]),
-        "ahead": refusal.code == "ahead",
-        "outside": refusal.extra.get("outside", False),
-    }
+    found = problems.problem_of(refusal)
+    detail = found["detail"][:1].upper() + found["detail"][1:]
+    named = {"field": field or refusal.field, "fields": found.get("fields", [field or refusal.field])}
+    title = "This was not accepted" if refusal.code == "invalid" else refusal.title
+    return {**found, **named, "title": title, "detail": detail if detail.endswith((".", "!", "?")) else f"{detail}."}
 
 
 def path_of(experiment_id: str) -> str:
     """Return the path of an experiment's page."""
     return f"/experiments/{urllib.parse.quote(experiment_id, safe='')}"
-
-
-def compare_page(store: Store, may: Any, ids: Sequence[str]) -> HTMLResponse:
-    """Return experiments side by side."""
-    if not ids:
-        raise Refused("invalid", "experiments must be chosen in the list to be compared, but none were")
-    items = [{**dict(item), "path": path_of(item.id)} for item in store.compare(ids)]
-    return page("compare.html", may, here="compare", items=items)
-
-
-def list_page(store: Store, may: Any, after: str, state: str, search: str = "") -> HTMLResponse:
-    """Return the list of experiments, those that need a person first. search: a part of the names."""
-    wanted = state if state in get_args(State) else ""
-    found = store.experiments(after=after or None, limit=LIST_LENGTH, state=wanted or None, search=search or None)
-    items = [{"name": each, "path": path_of(each), "damaged": True} for each in found.get("damaged", ())]
-    for item in found["items"]:
-        try:
-            view = store.experiment(item["id"])
-        except Corrupt:
-            items.append({**item, "path": path_of(item["id"]), "damaged": True})
-            continue
-        shown = {"path": path_of(view.id), "damaged": False, "waiting": words.waiting(view, store.now())}
-        items.append({**dict(view), **shown})
-    items.sort(key=lambda item: (-1, "") if item["damaged"] else (item["waiting"].rank, item["waiting"].at))
-    values = {"items": items, "next": found["next"], "after": after, "state": wanted}
-    values |= {"search": search, "query": urllib.parse.urlencode({"state": wanted, "search": search})}
-    return page("list.html", may, here="list", **values)
 
 
 @dataclass(frozen=True)
@@ -226,13 +184,13 @@ def experiment_page(
     shown: Shown = PLAIN,
     *,
     refusal: Refused | None = None,
-    field: str = "",
-    kept: Mapping[str, str] | None = None,
+    kept: Mapping[str, str] = MappingProxyType({}),
 ) -> HTMLResponse:
-    """Return an experiment's page. refusal, field, kept: the error of a form, the field it is about, and all values."""
+    """Return an experiment's page. refusal, kept: the error of a form, and the values entered."""
     view, learned = store.experiment(experiment_id), store.learned(experiment_id)
     reported = None if shown.told is None else report_words(store, view, shown.since or shown.told, shown.told)
     unit = shown.unit if shown.unit in view.units else view.units[0]
+    problem = None if refusal is None else problem_of(refusal)
     rows, newer, older = table(store, view, shown.before)
     it = {
         **dict(view),
@@ -255,18 +213,18 @@ def experiment_page(
         negligible=words.negligible(learned),
         agreement=words.agreement(learned, view.probabilities, view.player),
         reminder=next(iter(store.reminders(experiment_id)), None),
-        correct=1 if field in ("round", "corrected") else shown.correct,
+        correct=1 if problem and problem["field"] in ("round", "corrected") else shown.correct,
         old=old_row(store, view, shown.correct, unit),
         done=shown.done,
         reported=reported,
-        problem=None if refusal is None else problem_of(refusal, field),
-        kept=kept or {},
+        problem=problem,
+        kept=kept,
     )
 
 
 def open_rows(store: Store, view: Overview) -> list[Fields]:
     """Return the rows of the open round, one per unit."""
-    return [] if view.open_round is None else _between(store, view, view.open_round)
+    return [] if view.open_round is None else _between(store, view, view.open_round, view.round)
 
 
 def old_row(store: Store, view: Overview, number: int | None, unit: str) -> Fields | None:
@@ -289,36 +247,22 @@ def table(store: Store, view: Overview, before: int | None) -> tuple[list[Fields
     return rows, newer, start if start > 1 else None
 
 
-def _between(store: Store, view: Overview, first: int, last: int | None = None) -> list[Fields]:
-    """Return the rows of the rounds from `first` to `last`, by default to the latest."""
-    first, last = max(first, 1), view.round if last is None else last
-    if last < first:
-        return []
+def _between(store: Store, view: Overview, first: int, last: int) -> list[Fields]:
+    """Return the rows of the rounds from `first` to `last`."""
     limit = min(MOST_ROWS, (last - first + 1) * len(view.units))
-    return list(store.rounds(view.id, after=first - 1, limit=limit)["items"])
+    return list(store.rounds(view.id, after=first - 1, limit=limit)["items"]) if limit > 0 else []
 
 
 def report_words(store: Store, view: Overview, first: int, last: int) -> tuple[str, bool]:
     """Return how the reports of some rounds were recorded, the next arm, and whether a total is out of range."""
-    rows, several = _between(store, view, first, last), len(view.units) > 1
-    outside = [row for row in rows if row["status"] in ("void", "clipped")]
-    lines = []
-    for row in outside[:MOST_WARNINGS]:
-        where = f"{row['round']:,} ({row['unit']})" if several else f"{row['round']:,}"
-        lines.append(f"Round {where}: {words.out_of_range(row, design_of(view))}")
-    if len(outside) > MOST_WARNINGS:
-        lines.append(f"The same holds for {counted(len(outside) - MOST_WARNINGS, 'other total')}.")
-    told = [row for row in rows if row["status"] == "reported"]
-    if len(rows) == 1 and told:
-        lines.append(f"Round {last:,}: {exact(told[0]['total'])} is recorded for {told[0]['arm']}.")
-    elif told and first == last:
-        lines.append(f"Round {last:,}: {len(told)} of {counted(len(rows), 'total')} recorded.")
-    elif told:
-        lines.append(f"Rounds {first:,} to {last:,}: {counted(len(told), 'total')} recorded.")
+    told = [row for row in _between(store, view, first, last) if row["status"] != "open"]
+    outside = [row for row in told if row["status"] in ("void", "clipped")]
+    for row in outside:
+        row["warning"] = words.out_of_range(row, design_of(view))
+    several = len(view.units) > 1
+    lines = words.recorded(told, several) if told else []
     if view.open_round is not None and view.open_round > last and not several:
-        (row,) = open_rows(store, view)
-        when = f" on {row['date']}" if row["date"] else ""
-        lines.append(f"Next, round {row['round']:,}{when}: play {row['arm']}.")
+        lines += map(words.play, open_rows(store, view))
     return " ".join(lines), bool(outside)
 
 

@@ -286,7 +286,7 @@ class Experiment(State):
             detail = f"round must be in the open block for player 'paper', but the block of round {number} is closed"
             raise Refused("closed", f"{detail} and was learned from, which this player cannot correct", round=number)
         elif not self.least <= total <= self.most and self.settings.out_of_range == "void":
-            rule = f"total must lie in {words.possible(self.settings)} to correct round {number}"
+            rule = f"total must lie in {words.possible(self.settings)}, to correct round {number}"
             raise Refused("invalid", f"{rule}, which was learned from, but got {total!r}", field="total", round=number)
         if row["measured"]:
             if "totals" not in recalled:
