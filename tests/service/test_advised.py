@@ -227,7 +227,7 @@ def test_what_is_said_of_the_first_rounds_and_of_the_advice(store: Store) -> Non
     # n₀ = ⌈8F⌉, F = C/(1−β)², β = 0.7/3, C² = (2−β)/β² + 4/β + 4 (docs/theory/adaptive.md).
     beta = 0.7 / 3.0
     rounds = math.ceil(8.0 * math.sqrt((2.0 - beta) / beta**2 + 4.0 / beta + 4.0) / (1.0 - beta) ** 2)
-    assert f"In the first {rounds} rounds ({rounds}.0 days) a model of all totals" in " ".join(view.plan.sentences)
+    assert f"In the first {rounds} rounds ({rounds} days) a model of all totals" in " ".join(view.plan.sentences)
     terms = view.guarantee.certificate.terms
     assert (terms["opening"], terms["ends"]) == (40.0, 0.0)
     assert f"For {rounds - 1} more rounds the model of all totals chooses the arms itself." in view.guarantee.words

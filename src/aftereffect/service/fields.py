@@ -39,13 +39,8 @@ def duration(name: str, text: str) -> float | str:
     return text if re.search("[a-z]", text, re.IGNORECASE) else number(name, text)
 
 
-def text(name: str, text: str) -> str:
-    """Return a text as it is."""
-    return text
-
-
 READ: dict[str, Callable[[str, str], Any]] = {
-    **dict.fromkeys(("name", "direction", "out_of_range", "player", "start_date", "measure"), text),
+    **dict.fromkeys(("name", "direction", "out_of_range", "player", "start_date", "measure"), lambda _, text: text),
     **dict.fromkeys(("low", "high", "gap", "noise"), number),
     **dict.fromkeys(("max_delay", "max_lag", "horizon", "seed"), whole),
     **dict.fromkeys(("window", "half_life", "round_length"), duration),

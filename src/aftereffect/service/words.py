@@ -295,7 +295,8 @@ def learned(found: Learned, settings: ExperimentSettings) -> list[str]:
     """Return what all totals say: which arm is best and how surely, how long effects last, what settling now costs."""
     if found.leader is None or found.difference is None:
         return ["Nothing can be compared yet: only one arm has been reported."]
-    told, unit = None if settings.player == "model" else settings.max_delay, _unit(settings.measure)
+    told = None if settings.player == "model" else settings.max_delay
+    unit = f" {settings.measure}" if settings.measure else ""
     lines = known(found, settings.direction, told, settings.measure)
     if found.loss_per_day is not None:
         loss = "practically nothing" if negligible(found) else f"{amount(found.loss_per_day, digits=2)}{unit} a day"
@@ -305,10 +306,6 @@ def learned(found: Learned, settings: ExperimentSettings) -> list[str]:
         better = f"{amount(abs(whole), digits=3)}{unit} {'better' if whole >= 0.0 else 'worse'} than an equal split"
         lines.append(f"So far {better} over the arms: between {amount(least, digits=3)} and {amount(most, digits=3)}.")
     return lines
-
-
-def _unit(measure: str | None) -> str:
-    return f" {measure}" if measure else ""
 
 
 def recommendation(found: Learned) -> str:
@@ -333,13 +330,14 @@ def known(found: Learned, direction: str, max_delay: int | None, measure: str | 
     first, brings = found.arms[0], "brings most" if direction == "maximize" else "costs least"
     effect, low, high = first.effect
     more = "more" if effect >= 0.0 else "less"
-    by = f"{amount(abs(effect), digits=2)} ± {amount((high - low) / 2.0, digits=2)}{_unit(measure)}"
+    by = f"{amount(abs(effect), digits=2)} ± {amount((high - low) / 2.0, digits=2)} {measure or ''}".rstrip()
     by += f" {more} than the mean of the arms"
     begin = {"certain": f"{first.arm} {brings}", "likely": f"{first.arm} probably {brings}"}
     sure = begin.get(found.sure, f"It is open which arm {brings}; {first.arm} leads")
     lines = [f"{sure} (probability {chance(first.best)}): {by}."]
+    against = [each.sentence for each in found.findings if each.found and each.name in ("changed", "held")]
     if found.lasts is None:
-        return [*lines, "When effects come cannot be told from these totals.", *_against(found)]
+        return [*lines, "When effects come cannot be told from these totals.", *against]
     ahead = [value if effect >= 0.0 else -value for value, _, _ in first.by_lag]
     peak = ahead.index(max(ahead))
     when = "in the round of the action" if peak == 0 else f"{counted(peak, 'round')} after the action"
@@ -350,11 +348,7 @@ def known(found: Learned, direction: str, max_delay: int | None, measure: str | 
     lines.append(f"{last}; the longest lag looked at is {counted(found.max_lag, 'round')}.")
     if max_delay is not None and found.lasts > max_delay:
         lines.append(f"That is longer than the carry-over of {counted(max_delay, 'round')}: correct the settings.")
-    return [*lines, *_against(found)]
-
-
-def _against(found: Learned) -> list[str]:
-    return [each.sentence for each in found.findings if each.found and each.name in ("changed", "held")]
+    return [*lines, *against]
 
 
 def probability(share: float) -> str:
