@@ -196,7 +196,7 @@ def test_days_are_reported_from_a_file_and_a_day_ahead_asks_first(browser, addre
         expect(page.locator("#field-lines")).to_have_value("date;total\n2026-01-03;1,5\n2026-01-04;2,5\n")
         page.get_by_role("button", name="Report all").click()
         said = page.get_by_role("status")
-        expect(said).to_contain_text("Rounds 3 to 4: 2 totals recorded. Next, round 5 on 2026-01-05")
+        expect(said).to_contain_text("2 reports of rounds 3 to 4 are recorded. Round 5 (2026-01-05): play")
         page = seen.go(played(address, 0, start_date="2999-01-01"))
         page.get_by_label("Total of round 1").fill("1,5")
         page.get_by_role("button", name="Report", exact=True).click()
