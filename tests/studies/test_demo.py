@@ -82,7 +82,7 @@ def test_the_command_says_where_the_report_is(tmp_path: Path, monkeypatch: pytes
     assert done.exit_code == 0
     assert done.output == f"Report, with figures and every number: {tmp_path}/there/report.html\n"
     assert CliRunner().invoke(app, ["demo", "--full"]).exit_code == 0
-    assert asked == [(str(tmp_path / "there"), 40), ("out/studies/rivals", 845)]
+    assert asked == [(str(tmp_path / "there"), 40), ("out/studies/rivals", 793)]
 
 
 def test_the_kinds_are_the_instances_of_the_study() -> None:
