@@ -201,7 +201,7 @@ class BlockWrapper(BanditPlayer):
 
     def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> int:
         """End the round of all units; in an update round the base learns from the units whose windows are not void."""
-        t, gap = self._round, self.coins.gap
+        t, gap = self._round, self.coins.gap if self._measured else 0
         told: list[tuple[float | None, Counts]] = []
         for window, total in zip(self._windows, totals, strict=True):
             value, counts = window.read(total)

@@ -380,7 +380,9 @@ class State:
             heard = [None if hidden else total for total, hidden in zip(heard, played.withheld, strict=True)]
             self.counts["withheld"] += sum(played.withheld)
         if self.adviser is not None:
-            self.adviser.learn([[*played.arms]], [[self.settings.heard(report.total) for report in played.reports]])
+            known = [report.total if report.status != "void" else None for report in played.reports]
+            clipped = [None if total is None else self._heard(total) for total in known]
+            self.adviser.learn([[*played.arms]], [clipped])
         result = self.panel.tell(heard, played.arms) if self.models else self.panel.tell(heard)
         outcome: dict[str, Any] = {"update": result.update}
         if self.last == self.last_round:
