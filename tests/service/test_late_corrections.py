@@ -101,7 +101,7 @@ def test_what_cannot_be_learned_is_refused(store: Store) -> None:
     events = store.experiment(identity)
     for total, code, words in (
         (None, "closed", "what was learned can be corrected, but not withdrawn"),
-        (21.0, "invalid", rf"total must lie in \[0, 20\], .* to correct round {number}, which was learned from, but got"),
+        (21.0, "invalid", rf"total must lie in \[0, 20\], .* to correct round {number}, which was learned from"),
     ):
         with pytest.raises(Refused, match=words) as caught:
             store.perform(identity, Amend(number, total))
