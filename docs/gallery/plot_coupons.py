@@ -9,11 +9,12 @@ household. The chain selected the households, so this replays its data; it does 
 do elsewhere.
 """
 
+# docs/studies/campaigns.py, beside the study that uses it.
+import campaigns
 import matplotlib.pyplot as plt
 import numpy as np
 
 import aftereffect as ae
-from aftereffect.studies import campaigns
 
 plt.style.use("aftereffect.figures")
 
