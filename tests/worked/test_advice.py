@@ -674,6 +674,15 @@ test_bad_arguments_are_refused = refuses([
     ({"adviser": ae.advisers.Learner(ae.UCB1(2))}, "n_arms = 3"),
 ], lambda more: AdvisedWrapper(ae.MatchedTsallis(3), max_delay=1, **{"adviser": Counter(), **more}))
 
+def test_an_adviser_that_has_learned_is_refused() -> None:
+    # Compiled engines start the bandit of a Learner anew, and would play otherwise than the loop.
+    bandit = ae.Exp3(3, learning_rate=0.5)
+    adviser = ae.advisers.Learner(bandit)
+    bandit.update(0, 1.0)
+    with pytest.raises(ae.InvalidArgument, match="bandit must be unplayed to advise from round 1 on, but Exp3"):
+        ae.default_player(3, max_delay=1, adviser=adviser)
+
+
 test_bad_opinions_are_refused = refuses(
     [(bad, "probabilities must be nonnegative and not all 0, but got") for bad in ([0.0, 0.0, 0.0], [1.0, -0.5, 1.0])],
     ae.advisers.Opinion,

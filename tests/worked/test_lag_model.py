@@ -232,10 +232,16 @@ def test_answers_take_a_week_into_account_if_totals_show_one(swing):
 
 def test_many_rounds_at_once_are_checked():
     model = ae.LagModel(n_arms=2, max_lag=3)
-    with pytest.raises(ae.InvalidArgument, match="arms must be from 0 to 1, or -1 for none, but got 0 to 2"):
+    with pytest.raises(ae.InvalidArgument, match=r"arms must be from 0 to 1, or -1 for none, but got 2"):
         model.learn([[0], [2]], [[1.0], [2.0]])
-    with pytest.raises(ae.InvalidArgument, match="totals must have as many rows as arms, 2, but got 1"):
+    with pytest.raises(ae.InvalidArgument, match=r"arms must be from 0 to 1, or -1 for none, but got 0\.5"):
+        model.learn([[0.5], [1]], [[1.0], [2.0]])  # type: ignore[list-item]
+    with pytest.raises(ae.InvalidArgument, match=r"totals must have the shape of arms, \(2, 1\), but got \(1, 1\)"):
         model.learn([[0], [1]], [[1.0]])
+    with pytest.raises(ae.InvalidArgument, match=r"totals must have the shape of arms, \(3, 2\), but got \(2, 3\)"):
+        ae.LagModel(n_arms=2, n_units=2).learn([[0, 1], [1, 0], [0, 0]], [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    with pytest.raises(ae.InvalidArgument, match=r"totals must be an array of numbers, but got .* unequal in length"):
+        model.learn([[0], [1]], [[1.0], [2.0, 3.0]])
     with pytest.raises(ae.InvalidTotal, match=r"totals must lie in \[-1e\+100, 1e\+100\], but got inf in size"):
         model.learn([[0], [1]], [[1.0], [-math.inf]])
     with pytest.raises(ae.InvalidArgument, match="columns must be 0 to learn many rounds at once, but got 2"):

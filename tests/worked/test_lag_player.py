@@ -100,6 +100,17 @@ def test_an_arm_that_was_really_played_is_the_one_learned_from():
     assert player.state()["record"] == [[[2], [0.5]]]
 
 
+@pytest.mark.parametrize("arms", [[0, 1], [0, 1, 2, 0], 1])
+def test_arms_really_played_must_be_those_of_all_units(arms):
+    panel = ae.Panel(ae.LagPlayer(3, max_lag=1, seed=4), n_units=3)
+    panel.ask()
+    before = panel.state()
+    with pytest.raises(ae.InvalidArgument, match="arms must be 3, one per unit, but got"):
+        panel.tell([1.0, 2.0, 3.0], arms=arms)
+    assert panel.state() == before
+    assert panel.tell([1.0, 2.0, 3.0], arms=[2, 1, 0]).arms == [2, 1, 0]
+
+
 def test_a_panel_shares_one_model_and_continues_after_a_restore():
     panel = ae.Panel(ae.LagPlayer(3, max_lag=2, seed=5, **REWARDS), n_units=4)
     random = np.random.default_rng(1)

@@ -196,6 +196,17 @@ def test_bad_totals_change_nothing(totals: Any, message: str) -> None:
     assert two.tell((1.0, 0.5)).arms == arms
 
 
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_shared_player_needs_the_totals_of_all_units(at: int) -> None:
+    two = panel(2, coins=[0, 1])
+    tell_all(two, [[1.0, 2.0]] * (at - 1))
+    arms, before = two.ask(), two.state()
+    with pytest.raises(ae.InvalidTotal, match=r"totals must be 2, one per unit, but got 1: \[0\.5\]"):
+        two.player.tell(0.5)
+    assert two.state() == before
+    assert two.tell((1.0, 0.5)).arms == arms
+
+
 def test_turns_are_kept() -> None:
     two = panel(2, coins=[0, 0, 1])
     with pytest.raises(ae.OutOfTurn, match=r"^tell must follow ask, but no round is open$"):

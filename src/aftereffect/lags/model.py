@@ -303,12 +303,12 @@ class LagModel(Facts):
         if self.columns:
             raise InvalidArgument(f"columns must be 0 to learn many rounds at once, but got {self.columns}")
         played = checks.array("arms", arms, shape=("rounds", self.n_units))
-        if played.size and not -1 <= played.min() <= played.max() < self.n_arms:
-            got = f"{played.min():g} to {played.max():g}"
-            raise InvalidArgument(f"arms must be from 0 to {self.n_arms - 1}, or -1 for none, but got {got}")
-        found = np.array(totals, dtype=np.float64).reshape(-1, self.n_units)
-        if len(found) != len(played):
-            raise InvalidArgument(f"totals must have as many rows as arms, {len(played)}, but got {len(found)}")
+        wrong = played[(played < -1.0) | (played >= self.n_arms) | (played != np.floor(played))]
+        if wrong.size:
+            raise InvalidArgument(f"arms must be from 0 to {self.n_arms - 1}, or -1 for none, but got {wrong[0]:g}")
+        found = checks.as_array("totals", totals).astype(np.float64)
+        if found.shape != played.shape:
+            raise InvalidArgument(f"totals must have the shape of arms, {played.shape}, but got {found.shape}")
         if not (np.isnan(found) | (np.abs(found) <= LARGEST)).all():
             largest = np.nanmax(np.abs(found))
             raise InvalidTotal(f"totals must lie in [{-LARGEST:g}, {LARGEST:g}], but got {largest:g} in size")

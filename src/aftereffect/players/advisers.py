@@ -279,6 +279,8 @@ class Learner(Adviser):
         """Begin before round 1."""
         if self.bandit.n_arms != setting.n_arms:
             raise InvalidArgument(f"adviser must have n_arms = {setting.n_arms}, but got {self.bandit.n_arms}")
+        if isinstance(self.bandit, KernelBandit):
+            self.bandit.check_unplayed(" to advise from round 1 on")
         self._span, self._max_delay = setting.effects, setting.max_delay
 
     def hear(self, arms: Sequence[int], totals: Sequence[float | None]) -> None:

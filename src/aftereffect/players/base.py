@@ -124,11 +124,14 @@ class BasePlayer:
         """Set the random streams of a run; everything else is as in the template."""
         raise NotImplementedError
 
-    def _tell_error(self, extra: tuple[object, ...] = ()) -> Exception:
-        """Return the error for a `tell` without an `ask`, or with more than the total."""
+    def _tell_error(self, extra: tuple[object, ...] = (), totals: Sequence[float | None] = ()) -> Exception:
+        """Return the error for a `tell` with more than the total, without an `ask`, or with too few or many totals."""
         if extra:
             return TypeError("tell takes the total alone, as in tell(0.3): the player knows which arm it played")
-        return OutOfTurn("tell must follow ask, but no round is open")
+        if not self._open:
+            return OutOfTurn("tell must follow ask, but no round is open")
+        rule = f"totals must be {len(self._arms)}, one per unit"
+        return InvalidTotal(f"{rule}, but got {len(totals)}: {checks.shown(totals)}")
 
     def state(self) -> dict[str, Any]:
         """Return the state in plain JSON types, from which `aftereffect.restore` continues bit for bit."""
@@ -223,22 +226,29 @@ class AnonymousPlayer(BasePlayer):
 
     def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the open round (None: missing) and end the round."""
-        if extra or not self._open:
-            raise self._tell_error(extra)
+        if extra or not self._open or len(self._arms) != 1:
+            raise self._tell_error(extra, [total])
         fed: list[float | None] = []
         measured = self._tell_all([total], fed)
         return Round(self._round, self._arms[0], self._drawn, measured > 0, fed[0])
 
     def tell_units(self, totals: Sequence[float | None]) -> PanelRound:
         """Report the total of each unit (None: missing) and end the round."""
-        if not self._open:
-            raise self._tell_error()
+        if not self._open or len(totals) != len(self._arms):
+            raise self._tell_error((), totals)
         fed: list[float | None] = []
         try:
             measured = self._tell_all(totals, fed)
         except InvalidTotal as error:
             raise InvalidTotal(f"totals[{len(fed)}]: {error}") from None
         return PanelRound(self._round, self._arms.copy(), self._drawn, measured > 0, fed, measured)
+
+    def _unit_arms(self, arms: Any) -> list[int]:
+        """Return these arms, one of each unit, if they can be played."""
+        given = list(arms) if isinstance(arms, Iterable) else []
+        if len(given) != self.n_units:
+            raise InvalidArgument(f"arms must be {self.n_units}, one per unit, but got {checks.shown(arms)}")
+        return [checks.integer("arm", arm, low=0, high=self.n_arms - 1) for arm in given]
 
     def _tell_all(self, totals: Sequence[float | None], fed: list[float | None]) -> int:
         """End the round of all units, and append what each feeds; return how many rounds were learned from."""

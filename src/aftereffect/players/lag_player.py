@@ -386,7 +386,7 @@ class LagPlayer(KernelPlayer):
         """Put these arms in the place of those asked for, unless the round is not ended."""
         asked = self._arms
         if arms is not None:
-            self._arms = [checks.integer("arm", arm, low=0, high=self.n_arms - 1) for arm in arms]
+            self._arms = self._unit_arms(arms)
         try:
             yield
         except Exception:

@@ -264,11 +264,7 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
 
     def _opening_arms(self, stream: WordState) -> list[int] | None:
         given = self.adviser.play(stream)
-        if given is None:
-            return None
-        if len(given) != self.n_units:
-            raise InvalidArgument(f"arms must be {self.n_units}, one per unit, but got {checks.shown(given)}")
-        return [checks.integer("arm", arm, low=0, high=self.n_arms - 1) for arm in given]
+        return None if given is None else self._unit_arms(given)
 
     # Not the faster one of wrappers without adviser, who hears every round.
     tell = AnonymousPlayer.tell

@@ -102,8 +102,6 @@ class Panel:
         # `type(given) is not list` is much faster than the check for a Sequence.
         if type(given) is not list and (isinstance(given, str | bytes) or not isinstance(given, Sequence)):
             raise InvalidTotal(f"totals must be a list, one total per unit, but got {checks.shown(given)}")
-        if len(given) != (M := self.player.n_units):
-            raise InvalidTotal(f"totals must be {M}, one per unit, but got {len(given)}: {checks.shown(given)}")
         if arms is None:
             return self.player.tell_units(given)
         if not isinstance(self.player, LagPlayer):

@@ -190,7 +190,7 @@ class BlockWrapper(BanditPlayer):
 
     def tell(self, total: float | None, *extra: Never) -> Round:
         """Report the total of the open round (None: missing) and end the round."""
-        if extra or self._measured or not self._open:
+        if extra or self._measured or not self._open or len(self._arms) != 1:
             return super().tell(total, *extra)
         # As `_tell_all`, but faster.
         window = self._windows[0]
