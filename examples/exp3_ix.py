@@ -49,7 +49,6 @@ class Exp3IX(KernelBandit):
     References: Neu, "Explore no more", NeurIPS 2015; Kocák, Neu, Valko and Munos, NeurIPS 2014.
     """
 
-    @checks.by_keyword
     def __init__(self, n_arms: int, *, learning_rate: float, exploration: float | None = None) -> None:
         self.learning_rate = checks.real("learning_rate", learning_rate, above=0.0)
         gamma = self.learning_rate / 2.0 if exploration is None else exploration

@@ -165,7 +165,6 @@ class LogBarrier(FTRLBandit):
     Reference: docs/theory/log_barrier.md.
     """
 
-    @checks.by_keyword
     def __init__(self, n_arms: int, *, first_rate: float = FIRST_RATE, memory: float = MEMORY) -> None:
         self.first_rate = checks.real("first_rate", first_rate, low=1e-6, high=1e6)
         self.memory = checks.real("memory", memory, low=1.0)

@@ -105,25 +105,25 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = ae.Cliente
 
 
-CALLS: list[tuple[Any, tuple[Any, ...], str]] = [
-    (ae.Exp3, (2, 0.1), r"Exp3\(n_arms, learning_rate=...\)"),
-    (ae.AdaptiveTsallis, (2, 0.1), r"AdaptiveTsallis\(n_arms, first_rate=..., memory=..., prior=...\)"),
-    (ae.hard, (2, 3, 40, 1), r"hard\(n_arms, max_delay=..., horizon=..., seed=..., gap=..., noise=..., best_arm=...\)"),
-    (published_gap, (2, 10), r"published_gap\(n_arms, rounds=...\)"),
-    (ae.tables.Table, (TABLE, 0.0), r"Table\(values, low=..., high=..., means=..., recipe=...\)"),
-    (ae.tables.iid, (10, [0.2, 0.8], 1), r"iid\(horizon, means=..., seed=..., "),
-    (ae.tables.seasonal, (10, 2, 1), r"seasonal\(horizon, n_arms=..., seed=..., "),
-    (ae.spreads.at_once, (TABLE, 1), r"at_once\(table, max_delay=..., "),
-    (ae.spreads.randomly_delayed, (TABLE, 1, 2), r"randomly_delayed\(table, seed=..., max_delay=..., "),
-    (ae.spreads.anonymous_iid, (10, [0.2, 0.8]), r"anonymous_iid\(horizon, means=..., delay_law=..., seed=..., "),
-    (ae.spreads.geometric, (TABLE, 1.0), r"geometric\(table, half_life=..., "),
-    (ae.spreads.linear_composite, (TABLE, [1.0]), r"linear_composite\(table, coefficients=..., "),
-    (ae.spreads.random_split, (TABLE, 1, 2), r"random_split\(table, max_delay=..., seed=..., "),
-    (ae.replay_series, (TABLE, [1.0]), r"replay_series\(series, weights=..., "),
+CALLS: list[tuple[Any, tuple[Any, ...]]] = [
+    (ae.Exp3, (2, 0.1)),
+    (ae.AdaptiveTsallis, (2, 0.1)),
+    (ae.hard, (2, 3, 40, 1)),
+    (published_gap, (2, 10)),
+    (ae.tables.Table, (TABLE, 0.0)),
+    (ae.tables.iid, (10, [0.2, 0.8], 1)),
+    (ae.tables.seasonal, (10, 2, 1)),
+    (ae.spreads.at_once, (TABLE, 1)),
+    (ae.spreads.randomly_delayed, (TABLE, 1, 2)),
+    (ae.spreads.anonymous_iid, (10, [0.2, 0.8])),
+    (ae.spreads.geometric, (TABLE, 1.0)),
+    (ae.spreads.linear_composite, (TABLE, [1.0])),
+    (ae.spreads.random_split, (TABLE, 1, 2)),
+    (ae.replay_series, (TABLE, [1.0])),
 ]
 
 
-@pytest.mark.parametrize(("build", "arguments", "call"), CALLS, ids=lambda value: getattr(value, "__name__", ""))
-def test_everything_but_the_first_argument_goes_by_keyword(build: Any, arguments: tuple[Any, ...], call: str):
-    with pytest.raises(TypeError, match=f"takes one argument by position, the others by keyword: {call}"):
+@pytest.mark.parametrize(("build", "arguments"), CALLS, ids=lambda value: getattr(value, "__name__", ""))
+def test_everything_but_the_first_argument_goes_by_keyword(build: Any, arguments: tuple[Any, ...]):
+    with pytest.raises(TypeError, match=r"takes .* positional argument"):
         build(*arguments)

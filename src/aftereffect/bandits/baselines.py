@@ -129,7 +129,6 @@ class EpsilonGreedy(Unguaranteed):
     Reference: Sutton and Barto, "Reinforcement learning" (2018), Section 2.2.
     """
 
-    @checks.by_keyword
     def __init__(self, n_arms: int, *, epsilon: float = 0.1) -> None:
         self.epsilon = checks.real("epsilon", epsilon, low=0.0, high=1.0)
         super().__init__(n_arms, EpsilonGreedyParams(self.epsilon))
@@ -213,7 +212,6 @@ class UCB1(Unguaranteed):
     Machine Learning 47 (2002).
     """
 
-    @checks.by_keyword
     def __init__(self, n_arms: int, *, width: float = 2.0) -> None:
         self.width = checks.real("width", width, low=0.0)
         super().__init__(n_arms, UCB1Params(self.width))
@@ -313,6 +311,5 @@ class GaussianThompson(Unguaranteed):
     Honda and Takemura, "Optimality of Thompson sampling for Gaussian bandits depends on priors" (2014).
     """
 
-    @checks.by_keyword
     def __init__(self, n_arms: int) -> None:
         super().__init__(n_arms, GaussianThompsonParams())

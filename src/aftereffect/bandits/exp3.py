@@ -128,7 +128,6 @@ class Exp3(KernelBandit):
     References: Auer et al. (2002); stability by Lemma 14 of the paper.
     """
 
-    @checks.by_keyword
     def __init__(self, n_arms: int, *, learning_rate: float) -> None:
         self.learning_rate = checks.real("learning_rate", learning_rate, above=0.0)
         super().__init__(n_arms, Exp3Params(self.learning_rate))

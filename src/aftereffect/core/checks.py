@@ -1,12 +1,10 @@
 """Checks of arguments. Each returns the converted value or raises an error that names argument, rule and value."""
 
-import functools
 import importlib
-import inspect
 import math
 import operator
-from collections.abc import Callable, Collection
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core.errors import InvalidArgument, InvalidTotal, MissingExtra
 
 FloatArray = NDArray[np.float64]
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def shown(value: object) -> str:
@@ -134,29 +130,6 @@ def array(
     if outside.size:
         raise error(f"{name} must lie in [0, 1], but got {float(outside.flat[0])!r}")
     return numbers
-
-
-def by_keyword(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function or `__init__` show the correct call if more than its first argument is given by position.
-
-    >>> @by_keyword
-    ... def iid(horizon, *, means, seed): ...
-    >>> iid(1000, [0.2, 0.8], 7)
-    Traceback (most recent call last):
-    TypeError: iid takes one argument by position, the others by keyword: iid(horizon, means=..., seed=...)
-    """
-    first, *rest = (name for name in inspect.signature(function).parameters if name != "self")
-    name = function.__qualname__.removesuffix(".__init__")
-    call = ", ".join([first, *(f"{other}=..." for other in rest)])
-    most = 2 if function.__name__ == "__init__" else 1
-
-    @functools.wraps(function)
-    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        if len(args) > most:
-            raise TypeError(f"{name} takes one argument by position, the others by keyword: {name}({call})")
-        return function(*args, **kwargs)
-
-    return checked
 
 
 def frozen(values: NDArray[Any]) -> NDArray[Any]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aftereffect.core import checks
-from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import amount, counted
 from aftereffect.engines.loop import unit_losses
@@ -233,7 +233,6 @@ class Forecast:
         return "\n".join(self.sentences())
 
 
-@by_keyword
 def plan(
     *,
     n_arms: int,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import HARD, recipe, sequence
 from aftereffect.losses.protocol import Losses
@@ -41,7 +41,6 @@ def spread(params: Any, t: int, arm: int, pending: FloatArray, at: int) -> None:
 kernel.register(Stacked, kernel.LossKernel(spread))
 
 
-@by_keyword
 def published_gap(n_arms: int, *, rounds: int) -> float:
     """Return the gap μ of Shamir's lower bound for n = `rounds` linear rounds: √(K/n)/4, or 1/2 if n < K/4.
 
@@ -72,7 +71,6 @@ class HardLosses(Losses):
     scale: float
 
 
-@by_keyword
 def hard(
     n_arms: int,
     *,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import TABLE, recipe, sequence
 from aftereffect.losses.protocol import Losses, noisy_range
@@ -98,7 +98,6 @@ class LinearSystem:
         return np.asarray((rows @ self.arms.T).round(DIGITS))
 
 
-@by_keyword
 def system_rewards(system: LinearSystem, *, max_delay: int, horizon: int, seed: int) -> Losses:
     """Return `horizon` rounds of rewards of a linear system, with fresh noise.
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import extreme_parts
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.core.random import DELAYS, SPLIT, children, hashed_uniform, sequence
@@ -101,7 +101,6 @@ kernel.register(Weighted, kernel.LossKernel(spread_weighted))
 kernel.register(Split, kernel.LossKernel(spread_split, costly=True))
 
 
-@by_keyword
 def at_once(
     table: TableLike, *, max_delay: int = 0, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
@@ -113,7 +112,6 @@ def at_once(
     return delayed(table, delays=0, max_delay=max_delay, direction=direction, low=low, high=high)
 
 
-@by_keyword
 def delayed(
     table: TableLike,
     *,
@@ -139,7 +137,6 @@ def delayed(
     return _delayed(checked, max_delay, direction, whole)
 
 
-@by_keyword
 def randomly_delayed(
     table: TableLike,
     *,
@@ -169,7 +166,6 @@ def randomly_delayed(
     return _losses(Delayed(whole.values, checks.owned(drawn)), whole, longest, direction, build, drawn=True)
 
 
-@by_keyword
 def anonymous_iid(
     horizon: int,
     *,
@@ -193,7 +189,6 @@ def anonymous_iid(
     return randomly_delayed(table, max_delay=max_delay, seed=for_delays, law=delay_law, direction=direction)
 
 
-@by_keyword
 def geometric(
     table: TableLike,
     *,
@@ -220,7 +215,6 @@ def geometric(
     return linear_composite(table, coefficients=weights / weights.sum(), direction=direction, low=low, high=high)
 
 
-@by_keyword
 def linear_composite(
     table: TableLike, *, coefficients: ArrayLike, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
@@ -239,7 +233,6 @@ def linear_composite(
     return _weighted(np.repeat(row[np.newaxis, :], whole.values.shape[1], axis=0), "coefficients", direction, whole)
 
 
-@by_keyword
 def kernels(
     table: TableLike, *, weights: ArrayLike, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:
@@ -254,7 +247,6 @@ def kernels(
     return _weighted(rows, "weights", direction, whole)
 
 
-@by_keyword
 def random_split(
     table: TableLike, *, max_delay: int, seed: int, direction: str = "minimize", low: Bound = None, high: Bound = None
 ) -> Losses:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aftereffect.core import checks
-from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import effects
 from aftereffect.core.errors import InvalidArgument, InvalidLosses
 from aftereffect.core.random import TABLE, recipe, sequence
@@ -40,7 +40,6 @@ class Table(Facts):
     means: FloatArray | None
     recipe: "Callable[[int], Table] | None"
 
-    @by_keyword
     def __init__(
         self,
         values: ArrayLike,
@@ -98,7 +97,6 @@ def as_table(table: TableLike, low: Bound, high: Bound) -> Table:
     return Table(table.values, low=low, high=high, means=table.means, recipe=table.recipe)
 
 
-@by_keyword
 def iid(horizon: int, *, means: ArrayLike, seed: int, law: str = "bernoulli", concentration: float = 10.0) -> Table:
     """Draw every round independently with the same K means.
 
@@ -122,7 +120,6 @@ def iid(horizon: int, *, means: ArrayLike, seed: int, law: str = "bernoulli", co
     return Table(checks.owned(drawn), means=mu, recipe=None if law == "constant" else again)
 
 
-@by_keyword
 def switching(
     horizon: int,
     *,
@@ -159,7 +156,6 @@ def switching(
     return finished(mu, law, seed, switching, n_arms=n_arms, period=period, rounds=rounds, gap=gap)
 
 
-@by_keyword
 def constrained(
     horizon: int,
     *,
@@ -193,7 +189,6 @@ def constrained(
     return finished(mu, law, seed, constrained, n_arms=n_arms, gap=gap, growth=growth, best_arm=best_arm)
 
 
-@by_keyword
 def drifting(horizon: int, *, n_arms: int, seed: int, step: float = 0.01, law: str = "bernoulli") -> Table:
     """Draw losses whose means are reflected random walks in [0, 1]: uniform start, steps uniform in [-step, step].
 
@@ -214,7 +209,6 @@ def drifting(horizon: int, *, n_arms: int, seed: int, step: float = 0.01, law: s
     return Table(checks.owned(values), recipe=recipe(drifting, horizon, n_arms=n_arms, step=step, law=law))
 
 
-@by_keyword
 def seasonal(
     horizon: int,
     *,

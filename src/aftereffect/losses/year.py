@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.random import SPLIT, TABLE, recipe, sequence
 from aftereffect.losses.protocol import Losses, LossStream, noisy_range
 
@@ -89,7 +89,6 @@ class TiringStream(LossStream):
         return float(self._due[self.round - 1])
 
 
-@by_keyword
 def year(
     *,
     horizon: int = 365,
