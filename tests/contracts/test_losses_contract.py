@@ -235,7 +235,7 @@ def test_a_refused_play_changes_nothing():
 
 
 def test_losses_need_a_registered_kernel():
-    with pytest.raises(AftereffectError, match="params must be of a type registered with a LossKernel"):
+    with pytest.raises(AftereffectError, match="params must be registered with their kernel"):
         Losses((1.0,), horizon=1, max_delay=0, n_arms=2)
 
 

@@ -72,7 +72,6 @@ def test_what_was_prepared_goes_with_the_losses() -> None:
 def test_nothing_is_kept_that_was_not_asked_for(engine: str) -> None:
     sim = ae.simulate(player(), losses(500), runs=2, engine=engine)
     assert sim.traces is None
-    assert sim.states is None
     sizes = [value.nbytes for value in vars(sim).values() if isinstance(value, np.ndarray)]
     # 64 rounds, 2 × 2 × 64 regrets and pseudo-regrets, 64 of uniform play, 2 updates, the sums of the arms.
     assert sum(sizes) == 8 * (64 + 2 * 2 * 64 + 64 + 2 + sim.n_arms)

@@ -99,17 +99,13 @@ def test_seeds(losses: ae.Losses) -> None:
 def test_calls_with_one_seed_share_out_the_runs_of_one_simulation() -> None:
     losses = ae.spreads.random_split(ae.tables.iid(400, means=[0.3, 0.6], seed=1), max_delay=2, seed=2)
     player = ae.default_player(2, max_delay=2, seed=0)
-    whole = ae.simulate(player, losses, runs=5, seed=9, states=True, progress=False)
+    whole = ae.simulate(player, losses, runs=5, seed=9, progress=False)
     first, rest = (
-        ae.simulate(player, losses, runs=runs, first_run=start, seed=9, states=True, progress=False)
+        ae.simulate(player, losses, runs=runs, first_run=start, seed=9, progress=False)
         for start, runs in ((0, 2), (2, 3))
     )
     np.testing.assert_array_equal(np.concatenate([first.regrets, rest.regrets]), whole.regrets)
-    np.testing.assert_array_equal(np.concatenate([first.states, rest.states]), whole.states)
-    # States change nothing, and are kept on demand only.
-    without = ae.simulate(player, losses, runs=5, seed=9, progress=False)
-    assert without.states is None
-    np.testing.assert_array_equal(without.regrets, whole.regrets)
+    np.testing.assert_array_equal(np.concatenate([first.certificates, rest.certificates]), whole.certificates)
 
 
 def test_uniform_play_has_the_mean_of_the_arms() -> None:

@@ -66,7 +66,7 @@ def test_certificates_are_those_the_players_give(K: int, d: int, T: int, high: f
     player = ae.default_player(K, max_delay=d, seed=0, high=high)
     runs, beta = 5, 1.0 / (d + 1.0)
     # Every round is a checkpoint: those in which a block ends are among them.
-    sim = ae.simulate(player, losses, runs=runs, seed=9, checkpoints=T, states=True, progress=False)
+    sim = ae.simulate(player, losses, runs=runs, seed=9, checkpoints=T, progress=False)
     found: Any = sim.certificates
     assert (sim.engine, found.shape) == ("blocks", (runs, T))
     for run in range(runs):
@@ -78,9 +78,6 @@ def test_certificates_are_those_the_players_give(K: int, d: int, T: int, high: f
             assert found[run, t - 1] == pytest.approx(one.value - one.terms["open stretch"] + waiting, rel=1e-12)
     assert sim.mean_certificate == pytest.approx(found[:, -1].mean(), rel=1e-15)
     assert sim.to_polars()["certificate"].to_list() == found.ravel().tolist()
-    # From the last states, as engines that keep nothing at checkpoints have them.
-    states: Any = sim.states
-    assert (player.run_certificates(states[:, player.certificate_places()], T) == found[:, -1]).all()
 
 
 def test_a_prior_is_part_of_the_certificates_of_runs() -> None:
@@ -100,7 +97,7 @@ def test_other_players_have_no_certificates() -> None:
     losses = spreads.at_once(tables.iid(60, means=[0.2, 0.8], seed=1))
     sim = ae.simulate(ae.CompositeLossWrapper.tuned(2, max_delay=0, horizon=60), losses, runs=2)
     assert sim.certificates is None
-    with pytest.raises(InvalidArgument, match="such as the default player, in engine 'blocks' for certificates"):
+    with pytest.raises(InvalidArgument, match="in engine 'blocks' or 'cuda' for certificates"):
         _ = sim.mean_certificate
 
 

@@ -64,16 +64,6 @@ def duration(seconds: float) -> str:
     return f"about {seconds / 60.0:.0f} minutes" if seconds < 6000.0 else f"about {seconds / 3600.0:.1f} hours"
 
 
-def facts_table(facts: Mapping[str, str]) -> str:
-    """Return names and values as a table in HTML, as notebooks show it.
-
-    >>> facts_table({"runs": "5 < 6"})
-    '<table><tr><th style="text-align:left">runs</th><td>5 &lt; 6</td></tr></table>'
-    """
-    rows = (f"<th style=\"text-align:left\">{html.escape(k)}</th><td>{html.escape(v)}</td>" for k, v in facts.items())
-    return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
-
-
 class Facts:
     """An object that shows itself as a list of facts, by name, in text and in notebooks."""
 
@@ -84,7 +74,9 @@ class Facts:
         return f"{type(self).__name__}({', '.join(f'{name}: {fact}' for name, fact in self._facts().items())})"
 
     def _repr_html_(self) -> str:
-        return facts_table(self._facts())
+        cells = ((html.escape(name), html.escape(fact)) for name, fact in self._facts().items())
+        rows = (f'<th style="text-align:left">{name}</th><td>{fact}</td>' for name, fact in cells)
+        return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
 
 
 def to_pandas(columns: Mapping[str, Any]) -> "pd.DataFrame":

@@ -187,7 +187,6 @@ def simulate_blocks(load: Workload, player: Any) -> Outcome:
     longest = horizon // shortest + 1 if load.trace else 0
     trace = np.zeros((load.runs, longest, 3))
     size = kernel.BANDITS[type(player.base)].size(n_arms)
-    kept = np.zeros((load.runs, size)) if load.states else None
     watch = np.array(load.watch, dtype=np.int64)
     watched = np.zeros((load.runs, len(load.checkpoints), len(watch)))
 
@@ -206,8 +205,6 @@ def simulate_blocks(load: Workload, player: Any) -> Outcome:
             until = min(done + tile, horizon)
             advance(player, n_arms, horizon, until, tables, runs, watch)
             advanced(count * (until - done))
-        if kept is not None:
-            kept[part] = states
 
     share_out(load, work)
     updates = lanes[:, UPDATES].astype(np.int64)
@@ -215,4 +212,4 @@ def simulate_blocks(load: Workload, player: Any) -> Outcome:
     if load.trace:
         blocks = [trace[run, : updates[run] + (trace[run, updates[run], 0] > 0)] for run in range(load.runs)]
         traces = [Blocks(b[:, 0].astype(np.int64), b[:, 1].astype(np.int64), b[:, 2].copy()) for b in blocks]
-    return Outcome(losses, pseudo, updates, sums, traces, kept, watched)
+    return Outcome(losses, pseudo, updates, sums, traces, watched)

@@ -22,7 +22,6 @@ import functools
 import importlib
 import math
 import threading
-import weakref
 from typing import Any
 
 import llvmlite.ir
@@ -34,9 +33,8 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.kernel import FloatState, WordState
 from aftereffect.engines.blocks import DUE, LANE, PLACE, UPDATES, Tables, begin_run, end_block, record
-from aftereffect.engines.prefix_sums import accumulate, fill_rows, prepare_owed
+from aftereffect.engines.prefix_sums import accumulate, fill_rows, latest, prepare_owed
 from aftereffect.engines.workload import Outcome, Workload
-from aftereffect.losses.protocol import Losses
 from aftereffect.players.wrapper.coins import NEVER, Coins, zeros_before_one
 
 # Registers to a thread.
@@ -56,8 +54,6 @@ SPARE = 256 << 20
 # A quotient by so large a number is 0.
 MOST = 1e300
 
-# What `fill_tables` returned, with the player's d and the checkpoints.
-_tables: "weakref.WeakKeyDictionary[Losses, tuple[Any, Tables, FloatArray]]" = weakref.WeakKeyDictionary()
 # A kernel is compiled when it is first launched: by one thread at a time.
 _lock = threading.Lock()
 # To free memory is to wait for all that runs on the GPU: let numba do so seldom. A few runs are no reason to warn.
@@ -75,10 +71,10 @@ def simulate_cuda(load: Workload, player: Any) -> Outcome:
     tile = max(-(-losses.horizon // TILES), losses.max_delay + window, CHUNK)
     scratch = 2 * losses.max_delay + 1 + window + 3 * CHUNK, -(-losses.horizon // tile) * n_arms
     # The losses, the memory to fill D and W, these, and the charges at the checkpoints; for a run its coins and arms,
-    # its updates, its curves, and its base's state if requested.
+    # its updates, its curves, and what is watched.
     taken = sum(part.nbytes for part in losses.params if isinstance(part, np.ndarray)) + 8 * math.prod(scratch)
     taken += 8 * n_arms * (2 * (losses.horizon + 1) + points * (losses.max_delay + 1))
-    wave = room(taken) // (WAVES * (64 + 8 + 16 * points + (8 * size if load.states else 0)))
+    wave = room(taken) // (WAVES * (64 + 8 + 16 * points + 8 * len(load.watch)))
     if wave < 1 or losses.horizon > LONGEST:
         raise InvalidArgument(
             f"losses must have at most {LONGEST} rounds and fit the GPU's memory with engine 'cuda', but got "
@@ -86,10 +82,11 @@ def simulate_cuda(load: Workload, player: Any) -> Outcome:
         )
     wave = min(wave, load.runs, WAVE)
     stream = cuda.stream()
-    tables, sums = fill_tables(load, window, tile, scratch, stream)
+    key = window, load.checkpoints.tobytes()
+    tables, sums = latest("gpu", losses, key, lambda: fill_tables(load, window, tile, scratch, stream))
     function, threads = play_function(n_arms, size, window == 0)
     play = compiled(function, player, max_registers=REGISTERS)
-    world = on_gpu(player, stream), losses.horizon, tables
+    world = on_gpu(player, stream), losses.horizon, tables, on_gpu(np.array(load.watch, dtype=np.int64), stream)
     stream.synchronize()
     outcome = Outcome(
         np.empty((load.runs, points)),
@@ -97,9 +94,10 @@ def simulate_cuda(load: Workload, player: Any) -> Outcome:
         np.empty(load.runs, dtype=np.int64),
         sums,
         None,
-        np.empty((load.runs, size)) if load.states else None,
+        np.full((load.runs, points, len(load.watch)), np.nan),
     )
-    wanted = [outcome.updates, outcome.losses, outcome.pseudo if load.gaps.any() else None, outcome.states]
+    last = np.empty((load.runs, len(load.watch))) if load.watch else None
+    wanted = [outcome.updates, outcome.losses, outcome.pseudo if load.gaps.any() else None, last]
 
     def launch(first: int) -> tuple[slice, Any, list[Any]]:
         part, flow = slice(first, min(first + wave, load.runs)), cuda.stream()
@@ -107,10 +105,10 @@ def simulate_cuda(load: Workload, player: Any) -> Outcome:
         words = on_gpu(random.streams(load.seed, load.first_run + first, count), flow)
         updates = cuda.device_array(count, np.int64, stream=flow)
         curves = [cuda.device_array((count, points), np.float64, stream=flow) for _ in range(2)]
-        states = cuda.device_array((count if load.states else 0, size), np.float64, stream=flow)
+        watched = cuda.device_array((count, len(load.watch)), np.float64, stream=flow)
         with _lock:
-            play[-(-count // threads), threads, flow](*world, words, updates, *curves, states)
-        return part, flow, [updates, *curves, states]
+            play[-(-count // threads), threads, flow](*world, words, updates, *curves, watched)
+        return part, flow, [updates, *curves, watched]
 
     def fetch(part: slice, flow: Any, found: list[Any]) -> None:
         for array, device in zip(wanted, found, strict=True):
@@ -126,6 +124,8 @@ def simulate_cuda(load: Workload, player: Any) -> Outcome:
         waves.append(launch(first))
     for each in waves:
         fetch(*each)
+    if last is not None and outcome.watched is not None:
+        outcome.watched[:, -1] = last
     return outcome
 
 
@@ -169,15 +169,11 @@ def fill_tables(
 ) -> tuple[Tables, FloatArray]:
     """Return the arrays on the GPU that all runs look up, and A, the sums up to the checkpoints, also on the CPU.
 
-    They are D and W as rows[t, arm, 0 or 1], the checkpoints, A, O and the gaps, and are kept with the losses. Rounds
-    are divided into tiles, a thread for each tile and arm, with its column of memory of the shape `scratch`. Where a
-    block reads many rows, an arm's rounds are adjacent.
+    They are D and W as rows[t, arm, 0 or 1], the checkpoints, A, O and the gaps. Rounds are divided into tiles, a
+    thread for each tile and arm, with its column of memory of the shape `scratch`. Where a block reads many rows, an
+    arm's rounds are adjacent.
     """
-    losses, key = load.losses, (window, load.checkpoints.tobytes())
-    known = _tables.get(losses)
-    if known is not None and known[0] == key:
-        return known[1:]
-    n_arms, many = losses.n_arms, scratch[1]
+    losses, n_arms, many = load.losses, load.losses.n_arms, scratch[1]
     fill, join = compiled(fill_tile, losses.params), compiled(join_tile, ())
     params, checkpoints, gaps = on_gpu((losses.params, load.checkpoints, load.gaps), stream)
     rows = cuda.device_array((losses.horizon + 1, n_arms, 2), order="C" if window else "F", stream=stream)
@@ -193,8 +189,7 @@ def fill_tables(
     stream.synchronize()
     sums -= owed[:, -1]
     sums_there, owed_there = on_gpu((sums, owed), stream)
-    _tables[losses] = key, Tables(rows, checkpoints, sums_there, owed_there, gaps), sums
-    return _tables[losses][1:]
+    return Tables(rows, checkpoints, sums_there, owed_there, gaps), sums
 
 
 def fill_tile(params: Any, delay: int, window: int, tile: int, scratch: Any, carry: Any, rows: Any) -> None:
@@ -309,7 +304,8 @@ def play_function(n_arms: int, size: int, strided: bool) -> tuple[Any, int]:
     shared = own * threads <= SHARED
 
     def play(
-        player: Any, horizon: int, tables: Tables, words: Any, updates: Any, losses: Any, pseudo: Any, states: Any
+        player: Any, horizon: int, tables: Tables, watch: Any, words: Any, updates: Any, losses: Any, pseudo: Any,
+        watched: Any
     ) -> None:
         run = cuda.grid(1)
         if shared and strided:
@@ -349,7 +345,7 @@ def play_function(n_arms: int, size: int, strided: bool) -> tuple[Any, int]:
             end_block(player, n_arms, stop, lengths[at], tables, state, own, lane)
             at += 1
         updates[run] = int(lane[UPDATES])
-        for i in range(states.shape[1] if states.shape[0] > 0 else 0):
-            states[run, i] = state[i]
+        for j in range(len(watch)):
+            watched[run, j] = state[watch[j]]
 
     return play, threads

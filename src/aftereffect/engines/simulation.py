@@ -5,7 +5,7 @@ It returns a `Simulation`: regret per run, curves, plots and tables; `compare` t
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, CoinsExhausted, InvalidArgument
-from aftereffect.core.text import amount, counted, facts_table, plain_axes, to_pandas
+from aftereffect.core.text import Facts, amount, counted, plain_axes, to_pandas
 from aftereffect.engines.blocks import simulate_blocks
 from aftereffect.engines.loop import simulate_loop
 from aftereffect.engines.rounds import simulate_rounds
@@ -65,22 +65,22 @@ def standard_error(values: FloatArray, draws: int = 1) -> Any:
     return values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
-@dataclass(frozen=True, eq=False)
-class Simulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Facts):
     """Many runs of one player on one loss sequence (or on several draws of one).
 
     engine: the engine that ran. label: the player's name in tables and plots. rounds: the checkpoints. regrets:
     (runs, checkpoints), each against the best arm up to that checkpoint. pseudo_regrets: the same for Σ_t (μ(I_t) −
     μ*), None if the means are not known. updates: (runs,). arm_sums: (instances, K), the sums of totals of always
-    playing each arm. uniform_regrets: (instances, checkpoints), the expected regret of uniform play. traces, states:
-    the blocks of every run, and the last state of its base in kernel form, if requested. certificates: (runs,
-    checkpoints), for players that have them (`default_player`) in the block engine; their mean over runs estimates a
-    bound on the mean regret.
+    playing each arm. uniform_regrets: (instances, checkpoints), the expected regret of uniform play. traces: the blocks
+    of every run, if requested. certificates: (runs, checkpoints), for players that have them (`default_player`) in the
+    block engine, and at the last checkpoint on a GPU (NaN before); their mean over runs estimates a bound on the mean
+    regret.
 
     >>> import aftereffect as ae
     >>> losses = ae.spreads.at_once(ae.tables.iid(500, means=[0.2, 0.7], seed=1))
     >>> ae.simulate(ae.Naive(ae.UCB1(2)), losses, runs=2)
-    Simulation(naive UCB1: regret 18 (deterministic), 2 runs of 500 rounds, seed 0, engine 'rounds')
+    Simulation(player: naive UCB1, regret: 18 (deterministic), runs: 2 runs of 500 rounds, seed 0, engine: rounds)
     """
 
     engine: str
@@ -95,9 +95,8 @@ class Simulation:
     arm_sums: FloatArray
     uniform_regrets: FloatArray
     seed: int
-    traces: list[Blocks] | None = field(default=None, repr=False)
-    states: FloatArray | None = field(default=None, repr=False)
-    certificates: FloatArray | None = field(default=None, repr=False)
+    traces: list[Blocks] | None = None
+    certificates: FloatArray | None = None
 
     @property
     def runs(self) -> int:
@@ -132,7 +131,7 @@ class Simulation:
         if self.certificates is None:
             raise InvalidArgument(
                 "player must be a CoinCleanWrapper around an AdaptiveTsallis, such as the default player, in engine "
-                f"'blocks' for certificates, but got {self.player} in {self.engine!r}"
+                f"'blocks' or 'cuda' for certificates, but got {self.player} in {self.engine!r}"
             )
         return float(self.certificates[:, -1].mean())
 
@@ -189,25 +188,17 @@ class Simulation:
         rounds, mean, low, high = self.curve
         (line,) = ax.plot(rounds, mean, label=label or self.label, **style)
         ax.fill_between(rounds, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
-        ax.set_xlabel("round")
-        ax.set_ylabel("regret")
+        ax.set(xlabel="round", ylabel="regret")
         ax.legend(frameon=False)
         return ax
 
-    def _facts(self) -> tuple[str, str]:
+    def _facts(self) -> dict[str, str]:
         error = " (deterministic)" if self.deterministic else f" ± {amount(self.standard_error)}"
         runs = f"{counted(self.runs, 'run')} of {counted(self.horizon, 'round')}, seed {self.seed}"
         control = float(self.uniform_regrets[:, -1].mean())
         poor = f", no better than uniform play ({amount(control)})" if self.mean_regret >= control else ""
-        return f"{amount(self.mean_regret)}{error if self.runs > 1 else ''}{poor}", runs
-
-    def __repr__(self) -> str:
-        regret, runs = self._facts()
-        return f"Simulation({self.label}: regret {regret}, {runs}, engine {self.engine!r})"
-
-    def _repr_html_(self) -> str:
-        regret, runs = self._facts()
-        return facts_table({"player": self.label, "regret": regret, "runs": runs, "engine": self.engine})
+        regret = f"{amount(self.mean_regret)}{error if self.runs > 1 else ''}{poor}"
+        return {"player": self.label, "regret": regret, "runs": runs, "engine": self.engine}
 
 
 def plot(simulations: Simulation | Iterable[Simulation] | Mapping[str, Simulation], ax: "Axes | None" = None) -> "Axes":
@@ -243,7 +234,6 @@ def simulate(
     first_run: int = 0,
     threads: int | None = None,
     trace: bool = False,
-    states: bool = False,
     progress: bool | None = None,
 ) -> Simulation:
     """Simulate `runs` independent runs of a player and return their regrets.
@@ -264,7 +254,6 @@ def simulate(
     first_run: the number of the first run, so that several calls with one seed can divide the runs among them.
     threads: the number of threads; by default one per core. Results do not depend on it.
     trace: keep every run's blocks (arms, fed losses).
-    states: keep the last state of every run's base in kernel form; only the block engine provides it.
     progress: show progress; by default only for long simulations at a terminal or in a notebook.
 
     >>> import aftereffect as ae
@@ -290,7 +279,7 @@ def simulate(
         raise InvalidArgument(f"runs must be a multiple of instances, but got {runs} runs and {instances} instances")
     threads = checks.integer("threads", cores() if threads is None else threads, low=1)
     chosen, form = choose(player, losses, engine)
-    watch = player.certificate_places() if chosen == "blocks" and isinstance(player, CoinCleanWrapper) else []
+    watch = player.certificate_places() if chosen in ("blocks", "cuda") and isinstance(player, CoinCleanWrapper) else []
     if trace and isinstance(player, Panel):
         raise InvalidArgument(f"trace must be False for a panel, whose units have different arms, but got {trace!r}")
     points = checkpoint_rounds(checkpoints, losses.horizon)
@@ -310,9 +299,8 @@ def simulate(
             if world.means is not None:
                 gaps = np.abs(world.means - (world.means.max() if losses.effects.maximize else world.means.min()))
             first = first_run + k * share
-            load = Workload(player, world, seed, first, share, points, gaps, trace, threads, advanced, states, watch)
+            load = Workload(player, world, seed, first, share, points, gaps, trace, threads, advanced, watch)
             outcomes.append(RUN[chosen](load, form))
-    kept = [outcome.states for outcome in outcomes if outcome.states is not None]
     # Those of one instance are not copied: they may be large.
     regrets, pseudo = [_regret(losses, outcome, outcome.losses) for outcome in outcomes], [o.pseudo for o in outcomes]
     return Simulation(
@@ -329,7 +317,6 @@ def simulate(
         uniform_regrets=np.array([_regret(losses, outcome, outcome.arm_sums.mean(axis=1)) for outcome in outcomes]),
         seed=seed,
         traces=[blocks for outcome in outcomes for blocks in outcome.traces or []] if trace else None,
-        states=np.concatenate(kept) if kept else None,
         certificates=np.concatenate([player.run_certificates(o.watched, points) for o in outcomes]) if watch else None,
     )
 

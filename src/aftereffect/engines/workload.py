@@ -41,8 +41,7 @@ class Workload:
     checkpoints: the rounds, ascending, after which cumulative losses are recorded; the last is the horizon.
     gaps: the difference between each arm's mean and the best arm's; zeros if the means are not known.
     advanced: called with the number of simulated rounds since the last call; raises `Stopped` to stop.
-    states: keep the last state of every run's base; only the block engine does.
-    watch: the places of that state to be kept at every checkpoint; only the block engine does.
+    watch: the places of the state of every run's base that are kept at the checkpoints, by engines of blocks.
     """
 
     player: Any
@@ -55,7 +54,6 @@ class Workload:
     trace: bool
     threads: int
     advanced: Callable[[int], None]
-    states: bool = False
     watch: Sequence[int] = ()
 
 
@@ -72,8 +70,7 @@ class Outcome(NamedTuple):
 
     losses, pseudo: cumulative composite losses and pseudo-regret, (runs, checkpoints). updates: (runs,).
     arm_sums: the sums of totals of always playing each arm, (checkpoints, K).
-    states: the bases' states after the last round, in kernel form, (runs, size), if requested.
-    watched: the watched places of these states, (runs, checkpoints, places).
+    watched: the watched places of the bases' states, (runs, checkpoints, places); on a GPU at the last checkpoint only.
     """
 
     losses: FloatArray
@@ -81,7 +78,6 @@ class Outcome(NamedTuple):
     updates: NDArray[np.int64]
     arm_sums: FloatArray
     traces: list[Blocks] | None
-    states: FloatArray | None = None
     watched: FloatArray | None = None
 
 

@@ -139,10 +139,7 @@ class Losses:
         recipe: Recipe = None,
     ) -> None:
         """Check the sizes; `check()` checks what the kernel makes of its parameters."""
-        if type(params) not in kernel.LOSSES:
-            raise InvalidArgument(
-                f"params must be of a type registered with a LossKernel, but got {checks.shown(type(params))}"
-            )
+        self.costly = kernel.LOSSES[type(params)].costly
         self.horizon = checks.integer("horizon", horizon, low=1)
         self.max_delay = checks.integer("max_delay", max_delay, low=0)
         self.n_arms = checks.integer("n_arms", n_arms, low=2)

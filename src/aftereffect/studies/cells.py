@@ -40,7 +40,7 @@ from typing import Any
 
 import numpy as np
 
-from aftereffect.core import checks, kernel
+from aftereffect.core import checks
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import children
@@ -216,8 +216,7 @@ class Draws:
     def __getitem__(self, draw: int) -> Losses:
         if draw not in self._kept:
             losses = build_losses(self._cell, draw)
-            costly = kernel.LOSSES[type(losses.params)].costly
-            self._kept[draw] = stored(losses) if costly and self._stores else losses
+            self._kept[draw] = stored(losses) if losses.costly and self._stores else losses
         return self._kept[draw]
 
 

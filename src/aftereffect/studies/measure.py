@@ -24,7 +24,6 @@ from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.saved import canonical
 from aftereffect.engines.simulation import Simulation, choose, simulate, standard_error
 from aftereffect.losses.protocol import Losses
-from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 from aftereffect.players.wrapper.wrapper import BlockWrapper
 from aftereffect.studies.cells import Cell, Draws, build_player, cell_id, cell_seed, own
 
@@ -88,25 +87,23 @@ def measure(
     made = None if cell["measure"] == "regret" else own("measure", cell["measure"], "Measure")[0](player)
     measured = before or Measured([], [], [], bounds(player, draws[0]), made)
     traced = measured.own_measure is not None
-    # True if the player's certificate holds on these losses and can be computed from its base's last state.
-    places = player.certificate_places() if isinstance(player, CoinCleanWrapper) else []
-    certified = bool(places) and not traced and player.max_delay >= draws[0].max_delay
     share = cell["runs"] // cell["instances"]
     at_once = TRACE_BYTES // (24 * (cell["horizon"] // (2 * player.max_delay + 1) + 1)) if traced else share
     step = max(1, min(share, at_once))
     options: dict[str, Any] = {"seed": cell_seed(cell, "runs"), "checkpoints": cell["checkpoints"], "threads": threads}
     if traced or (engine == "cuda" and choose(player, draws[0], "auto")[0] != "blocks"):
         engine = "blocks" if traced else "auto"
-    options |= {"engine": engine, "trace": traced, "states": certified, "progress": False}
+    options |= {"engine": engine, "trace": traced, "progress": False}
     for draw in range(cell["instances"]) if wave is None else wave:
         end = (draw + 1) * share
         for first in range(draw * share, end, step):
             one = simulate(player, draws[draw], runs=min(step, end - first), first_run=first, **options)
             if measured.own_measure is not None:
                 measured.own_measure.add(one)
-            if one.states is not None:
-                measured.certificates.append(player.run_certificates(one.states[:, places], cell["horizon"]))
-            measured.simulations.append(dataclasses.replace(one, traces=None, states=None))
+            # Certificates hold on losses that come within the player's delay.
+            if one.certificates is not None and not traced and player.max_delay >= draws[draw].max_delay:
+                measured.certificates.append(one.certificates[:, -1].copy())
+            measured.simulations.append(dataclasses.replace(one, traces=None, certificates=None))
         measured.uniform.append(measured.simulations[-1].uniform_regrets[0])
     return measured
 
