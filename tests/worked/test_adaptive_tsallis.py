@@ -289,8 +289,6 @@ def test_what_it_says_of_itself() -> None:
     expected = [1.0, 1.0 + 2.8 * math.sqrt(10.0), 1.0 + 280.0 * math.sqrt(10.0)]
     assert [bandit.regret_bound(n) for n in (0, 1, 10_000)] == pytest.approx(expected)
     assert bandit.stability() == 1.0
-    assert bandit.mass_moved(0) == 0.0
-    assert bandit.mass_moved(10_000, 100.0) < bandit.mass_moved(10_000) < 10_000
     assert taught(bandit, 50).moved <= 50.0
     for bad in ({"first_rate": 0.0}, {"first_rate": math.nan}, {"first_rate": 1e101}, {"memory": 0.5}):
         with pytest.raises(ae.InvalidArgument, match=rf"^{next(iter(bad))} must be "):

@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aftereffect import theory
-from aftereffect.bandits.kernel_bandit import stored_draw, stored_probabilities
+from aftereffect.bandits.kernel_bandit import start_uniform, stored_draw, stored_probabilities
 from aftereffect.bandits.tsallis import FTRLBandit, number
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, IntState, Terms, helper
@@ -85,11 +85,9 @@ def size(n_arms: int) -> int:
 def start(params: AdaptiveParams, n_arms: int, state: FloatState) -> None:
     """No losses yet, η = η₁: q uniform and u = √K, unless there is a prior."""
     own = 4 * n_arms
-    for i in range(own + NUMBERS):
-        state[i] = 0.0
+    start_uniform(n_arms, 3 * n_arms + NUMBERS, state)
     root = math.sqrt(1.0 / n_arms)
     for i in range(n_arms):
-        state[i] = 1.0 / n_arms
         state[2 * n_arms + i] = root
     state[own + RATE] = params.first_rate
     state[own + INVERSE] = 1.0 / params.first_rate
@@ -185,9 +183,7 @@ def update_many_sums(
     units = arms.shape[0]
     eta = numbers[RATE]
     predict(n_arms, state, max(offset + numbers[MEAN] * weight, 0.0), top)
-    lowest = z[0]
-    for i in range(1, n_arms):
-        lowest = min(lowest, z[i])
+    lowest = kernel.least(n_arms, z)
     mean = 0.0
     for m in range(units):
         mean += losses[m] / units
@@ -465,7 +461,6 @@ class AdaptiveTsallis(FTRLBandit):
     growth: float | None = ADAPTIVE_GROWTH
     """ϱ, if an update increases the rate by ϱ/h times its cost; None if the rate is matched."""
 
-    @checks.by_keyword
     def __init__(
         self, n_arms: int, *, first_rate: float = FIRST_RATE, memory: float = MEMORY, prior: ArrayLike | None = None
     ) -> None:
@@ -519,12 +514,6 @@ class AdaptiveTsallis(FTRLBandit):
         """Return 1: one update may move all the mass, although all updates together move little (`mass_moved`)."""
         return 1.0
 
-    def mass_moved(self, n: int, squares: float | None = None) -> float:
-        """Return a bound on E[S] over n updates, whose v² sum to `squares` on average (by default n)."""
-        n = checks.integer("n", n, low=0)
-        V = float(n) if squares is None else squares
-        return theory.adaptive_mass_moved(self.n_arms, n, V, self.first_rate, growth=self.growth)
-
     def regret_bound(self, n: int) -> float:
         """Return hη₁ + 4√(Kn) for a matched rate, and hη₁ + 4.43√(Kn) otherwise; plus the price of a prior."""
         n = checks.integer("n", n, low=0)
@@ -553,7 +542,6 @@ class MatchedTsallis(AdaptiveTsallis):
 
     growth = None
 
-    @checks.by_keyword
     def __init__(
         self,
         n_arms: int,

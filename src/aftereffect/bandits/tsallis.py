@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aftereffect import theory
-from aftereffect.bandits.kernel_bandit import KernelBandit, stored_draw, stored_probabilities
+from aftereffect.bandits.kernel_bandit import KernelBandit, start_uniform, stored_draw, stored_probabilities
 from aftereffect.core import checks, kernel
 from aftereffect.core.kernel import FloatState, IntState, helper
 
@@ -47,10 +47,7 @@ def size(n_arms: int) -> int:
 
 def start(params: TsallisParams, n_arms: int, state: FloatState) -> None:
     """No losses yet: q uniform, u = √K."""
-    for i in range(n_arms):
-        state[i] = 1.0 / n_arms
-        state[n_arms + i] = 0.0
-    state[2 * n_arms] = 0.0
+    start_uniform(n_arms, n_arms + 1, state)
     state[2 * n_arms + 1] = math.sqrt(n_arms)
     state[2 * n_arms + 2] = 1.0 / math.sqrt(n_arms)
 
@@ -64,9 +61,7 @@ def update(params: TsallisParams, n_arms: int, state: FloatState, arm: int, loss
     state[n_arms + arm] = min(before + step, 1e300)
     least = state[2 * n_arms]
     if before == least:
-        least = state[n_arms]
-        for i in range(1, n_arms):
-            least = min(least, state[n_arms + i])
+        least = kernel.least(n_arms, state[n_arms:])
     eta = params.learning_rate
     if eta < LEAST_RATE:
         follow_leader(n_arms, state, least)
@@ -94,9 +89,7 @@ def update_many(params: TsallisParams, n_arms: int, state: FloatState, arms: Int
             state[at] = min(state[at] + losses[m] / (units * state[arms[m]]), 1e300)
     if not heard:
         return
-    least = state[n_arms]
-    for i in range(1, n_arms):
-        least = min(least, state[n_arms + i])
+    least = kernel.least(n_arms, state[n_arms:])
     if params.learning_rate < LEAST_RATE:
         follow_leader(n_arms, state, least)
     else:
@@ -187,7 +180,6 @@ class TsallisFTRL(FTRLBandit):
     References: Abernethy, Lee and Tewari (2015); Zimmert and Seldin (2021); Theorems 5 and 6 of the paper.
     """
 
-    @checks.by_keyword
     def __init__(self, n_arms: int, *, learning_rate: float) -> None:
         self.learning_rate = checks.real("learning_rate", learning_rate, low=0.0)
         super().__init__(n_arms, TsallisParams(self.learning_rate))

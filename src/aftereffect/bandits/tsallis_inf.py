@@ -65,9 +65,7 @@ def update(params: TsallisINFParams, n_arms: int, state: FloatState, arm: int, l
     old, new = scale * math.sqrt(n), scale * math.sqrt(n + 1.0)
     q, u, cubes = state[arm], state[2 * n_arms + 1], state[2 * n_arms + 2]
     step = estimate(n_arms, state, arm, loss, bar)
-    least = state[n_arms]
-    for i in range(1, n_arms):
-        least = min(least, state[n_arms + i])
+    least = kernel.least(n_arms, state[n_arms:])
     # The leader has probability u⁻². If it has a baseline, so have all arms that matter, and λ moves by 1/2 too.
     moved = 0.5 if bar * u * u <= 1.0 else 0.0
     growth = new / old
@@ -102,7 +100,6 @@ class TsallisINF(FTRLBandit):
     JMLR 22 (2021).
     """
 
-    @checks.by_keyword
     def __init__(self, n_arms: int, *, estimator: str = "importance_weighted") -> None:
         self.estimator = checks.choice("estimator", estimator, ESTIMATORS)
         super().__init__(n_arms, TsallisINFParams(self.estimator == "reduced_variance"))

@@ -110,9 +110,8 @@ class DelayChoice(Facts):
             ax.plot(self.delays, self.regrets, "s--", ms=4, label="simulated regret")
         ax.axvline(self.max_delay, color="0.75", lw=3, zorder=1, label=f"chosen: d = {self.max_delay}")
         ax.locator_params(axis="x", integer=True)
-        ax.set_xlabel("d that the player is told")
-        ax.set_ylabel("round" if self.horizon is None else f"regret after {self.horizon:,} rounds")
-        ax.set_yscale("log")
+        shown = "round" if self.horizon is None else f"regret after {self.horizon:,} rounds"
+        ax.set(xlabel="d that the player is told", ylabel=shown, yscale="log")
         ax.legend(frameon=False)
         return ax
 

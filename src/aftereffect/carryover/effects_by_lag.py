@@ -174,8 +174,7 @@ class Curves(Facts):
             ax.fill_between(lags, lower, upper, color=line.get_color(), alpha=0.4 / (self.n_arms + 1), lw=0)
         ax.axhline(0.0, color="0.75", lw=1, zorder=1)
         ax.locator_params(axis="x", integer=True)
-        ax.set_xlabel("rounds since the action")
-        ax.set_ylabel(f"effect arrived, relative to {self.relative_to}")
+        ax.set(xlabel="rounds since the action", ylabel=f"effect arrived, relative to {self.relative_to}")
         # Beside the axes, since bands leave no room inside.
         ax.legend(frameon=False, title=f"{self.level:.0%} bands", loc="center left", bbox_to_anchor=(1.0, 0.5))
         return ax

@@ -325,12 +325,11 @@ def unplayed(player: BlockWrapper) -> BlockWrapper:
             "player must not be advised to be watched, since its next probabilities cannot be bounded in advance, "
             f"but got {checks.shown(player)}"
         )
-    base: Any = player.bandit
     coins: Any = player.coins
     bias = player.update_probability
     kind: Any = type(player)
     made: BlockWrapper = kind(
-        base.fresh(), coins=coins.sequence if bias is None else bias, seed=player.seed, **player.settings
+        player.bandit.fresh(), coins=coins.sequence if bias is None else bias, seed=player.seed, **player.settings
     )
     return made
 

@@ -182,6 +182,15 @@ def quotient(a: float, b: float) -> float:
     return a / b
 
 
+@helper
+def least(count: int, values: FloatState) -> float:
+    """Return the least of the first `count` values."""
+    found = values[0]
+    for i in range(1, count):
+        found = min(found, values[i])
+    return float(found)
+
+
 def register(params: type, kernel: BanditKernel | LossKernel | PlayerKernel | BlockKernel | AdviserKernel) -> None:
     """Register the kernel of an algorithm under the type of its parameters."""
     FORMS[type(kernel)][params] = kernel
@@ -210,6 +219,11 @@ def entry(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any
     from aftereffect.core import jit
 
     return jit.entry(function, params, *arguments)
+
+
+def call(function: Callable[..., Any], params: tuple[Any, ...], *arguments: Any) -> Any:
+    """Run the machine code of `function` on these arguments."""
+    return entry(function, params, *arguments)(params, *arguments)
 
 
 GENERIC: dict[Callable[..., Any], tuple[dict[type, Any], str]] = {}

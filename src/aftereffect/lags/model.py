@@ -242,13 +242,12 @@ class LagModel(Facts):
         self._learn([])
 
     def _call(self, function: Any, *arguments: Any) -> Any:
-        at = self._params, self.n_arms, self._numbers, *arguments
-        return kernel.entry(function, *at)(*at)
+        return kernel.call(function, self._params, self.n_arms, self._numbers, *arguments)
 
     def _evidence(self) -> float:
         """Return the logarithm of the evidence, up to what models of the same totals have in common."""
-        at = self._params, self.n_arms, self._numbers.copy()
-        return float(kernel.entry(kernels.fit, *at)(*at)) - 0.5 * log(kernels.SEASON_VARIANCE) * self._params.season
+        fitted = kernel.call(kernels.fit, self._params, self.n_arms, self._numbers.copy())
+        return float(fitted) - 0.5 * log(kernels.SEASON_VARIANCE) * self._params.season
 
     def _answering(self) -> Self:
         """Return the model that answers: this one, or one of the same rounds with a week that the totals show."""

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.core import checks, kernel
-from aftereffect.core.checks import FloatArray, by_keyword
+from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import Effects, extreme_parts
 from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
@@ -79,7 +79,8 @@ class History:
     """Recorded plays: arm arms[n], played in round rounds[n], had the effect effects[n, s] s rounds later, s = 0..d.
 
     rounds: labels that can be ordered; rounds without a record are skipped. arms: whole numbers from 0; every arm up
-    to the greatest must have a play. No play may be recorded twice.
+    to the greatest must have a play. No play may be recorded twice. horizon: the number of rounds with a play.
+    complete: whether every arm was recorded in every round, which makes the history a panel.
 
     >>> history = History([1, 1, 2, 2], [0, 1, 0, 1], [[3.0, 1.0], [0.0, 5.0], [2.0, 1.0], [0.0, 6.0]])
     >>> history.complete, history.horizon, history.max_delay, history.span()
@@ -115,26 +116,13 @@ class History:
         self.effects = checks.owned(numbers[order])
         self.starts = checks.owned(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
         self._rounds = when[order]
+        self.horizon, self.max_delay = len(self.labels), numbers.shape[1] - 1
+        self.complete = len(numbers) == self.horizon * self.n_arms
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the arrays read-only again, as compiled code expects: pickle does not preserve the flag."""
         for name, value in state.items():
             setattr(self, name, checks.owned(value) if isinstance(value, np.ndarray) else value)
-
-    @property
-    def horizon(self) -> int:
-        """The number of rounds with at least one play."""
-        return len(self.labels)
-
-    @property
-    def max_delay(self) -> int:
-        """d, the longest delay."""
-        return int(self.effects.shape[1]) - 1
-
-    @property
-    def complete(self) -> bool:
-        """Whether every arm was recorded in every round, which makes the history a panel."""
-        return len(self.effects) == self.horizon * self.n_arms
 
     def span(self, margin: float = MARGIN) -> tuple[float, float]:
         """Return (low, high): the range of the recorded plays, each nonzero end widened by `margin` of its length."""
@@ -210,7 +198,6 @@ class History:
                 )
 
 
-@by_keyword
 def replay_series(
     series: ArrayLike,
     *,

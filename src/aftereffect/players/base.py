@@ -53,7 +53,6 @@ class BasePlayer:
     n_arms: int
     _arms: list[int]
 
-    __slots__ = ("_arms", "_open", "_round", "direction", "effects", "high", "low", "out_of_range", "seed")
     # The fields of a saved state: those of every player, and those of a subclass.
     SAVED = ("inside", "settings", "seed", "round", "open", "arm")
     OWN_SAVED: tuple[str, ...] = ()
@@ -194,7 +193,6 @@ class BasePlayer:
 class AnonymousPlayer(BasePlayer):
     """A player that is told totals: of one unit, or of several that share it and are asked and told together."""
 
-    __slots__ = ()
     COMMON = (*BasePlayer.COMMON, "out_of_range")
     # Whether the latest `ask` drew new arms.
     _drawn: Any
@@ -279,7 +277,7 @@ class _InKernelForm(BasePlayer):
     @cached_property
     def _numbers(self) -> FloatState:
         numbers = np.zeros(self._size)
-        kernel.entry(kernel.player_begin, self._params, self.n_arms, numbers)(self._params, self.n_arms, numbers)
+        kernel.call(kernel.player_begin, self._params, self.n_arms, numbers)
         return numbers
 
     @cached_property
@@ -480,7 +478,6 @@ class LabelledKernelPlayer(_InKernelForm):
 class BanditPlayer(AnonymousPlayer):
     """A player with any Bandit as its base. The player updates the bandit; do not use it elsewhere."""
 
-    __slots__ = ("__weakref__", "_arm_stream", "bandit", "inside", "n_arms", "tuned_horizon")
 
     def __init__(self, bandit: Bandit, **common: Unpack[Common]) -> None:
         if isinstance(bandit, type):
@@ -497,7 +494,8 @@ class BanditPlayer(AnonymousPlayer):
             raise InvalidArgument(
                 f"bandit must be a new one for each player, which updates it, but {bandit!r} is that of another player"
             )
-        self.bandit = self.inside = bandit
+        self.inside = bandit
+        self.bandit: Any = bandit
         # The number of rounds for which the bandit is tuned, if that is known.
         self.tuned_horizon: int | None = None
         self.n_arms = checks.integer("bandit.n_arms", bandit.n_arms, low=2)

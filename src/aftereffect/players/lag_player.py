@@ -438,8 +438,7 @@ class LagPlayer(KernelPlayer):
     def _learn_again(self) -> None:
         arms = np.array([played for played, _ in self._record], dtype=np.float64).ravel()
         totals = np.array([found for _, found in self._record], dtype=np.float64).ravel()
-        at = self._params, self.n_arms, self._numbers, arms, totals, True
-        kernel.entry(learn, *at)(*at)
+        kernel.call(learn, self._params, self.n_arms, self._numbers, arms, totals, True)
 
     @property
     def model(self) -> LagModel:

@@ -146,9 +146,7 @@ def ask(params: ZimmertSeldinParams, n_arms: int, state: FloatState, rng: WordSt
 @helper
 def solve(n_arms: int, a: float, b: float, arms: FloatState) -> None:
     """Write x, which precedes L: the minimiser of ⟨x, L⟩ − 2a Σ √x(i) + (b/2) Σ x(i) ln x(i) on the simplex."""
-    least = arms[n_arms]
-    for i in range(1, n_arms):
-        least = min(least, arms[n_arms + i])
+    least = kernel.least(n_arms, arms[n_arms:])
     shift = math.log(a / b) if b > 0.0 else 0.0
     multiplier = -a
     for _ in range(200):

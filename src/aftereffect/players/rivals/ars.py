@@ -106,9 +106,7 @@ def ask_exp3(params: ARSExp3Params, n_arms: int, state: FloatState, rng: WordSta
         length = block_size(params.growth, state[BLOCKS])
         state[SQUARES] += length * length
         eta = params.step * math.sqrt(math.log(n_arms) / (n_arms * state[SQUARES]))
-        least = losses[0]
-        for i in range(1, n_arms):
-            least = min(least, losses[i])
+        least = kernel.least(n_arms, losses)
         state[WHOLE] = 0.0
         for i in range(n_arms):
             weights[i] = math.exp(-eta * (losses[i] - least))

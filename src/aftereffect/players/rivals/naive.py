@@ -55,7 +55,6 @@ class Naive(BanditPlayer):
     0.25
     """
 
-    __slots__ = ("_limits", "_totals", "max_delay")
     OWN_SAVED = ("arm_stream",)
     _drawn = True
 

@@ -195,7 +195,6 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
 
     # Shorter blocks than without advice: the adviser learns from every round, and speaks once a block.
     SURPLUS = 0.7
-    __slots__ = ("_called", "_error", "_memory", "_slowest", "adviser", "budget", "floor", "opening")
     OWN_SAVED: tuple[str, ...] = (*CoinCleanWrapper.OWN_SAVED, "adviser", "advice")
 
     def __init__(
@@ -297,8 +296,7 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
         target = self._guarded(self._target)
         if target is not None:
             self._memory[3 * self.n_arms : 4 * self.n_arms] = target
-            bandit: Any = self.bandit
-            bandit.run(advice.follow, self._memory, self._limits())
+            self.bandit.run(advice.follow, self._memory, self._limits())
         elif self._count(advice.FAILED) == failed:
             self._memory[5 * self.n_arms + advice.SILENT] += 1.0
 
@@ -343,11 +341,10 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
     def advice(self) -> Advice:
         """What the adviser said last, what was followed, the budget and what is spent of it."""
         K, numbers = self.n_arms, self._memory[5 * self.n_arms :]
-        bandit: Any = self.bandit
         price, most = self.advice_prices
         unit = self.n_units * (self.effects.hi - self.effects.lo) * self.factor
         first, share = self.budget
-        limit = first + share * (bandit.realised_bound() - bandit.prior_price)
+        limit = first + share * (self.bandit.realised_bound() - self.bandit.prior_price)
         spent = most + self._limits().drift * float(numbers[advice.MOVED])
         given = bool(numbers[advice.FOLLOWED])
         return Advice(

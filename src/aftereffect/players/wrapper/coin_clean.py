@@ -49,7 +49,6 @@ class CoinCleanWrapper(BlockWrapper):
     Reference: docs/theory/adaptive.md; Algorithm 1 of the paper feeds the last d+1 rounds of a longer block.
     """
 
-    __slots__ = ()
     QUIET = 1
     # β(d+1) by default if an effect of 0 is not a loss of 0.
     SURPLUS = 0.4
@@ -88,9 +87,8 @@ class CoinCleanWrapper(BlockWrapper):
 
     def learn(self, arms: list[int], losses: list[float], gap: int) -> None:
         """Feed the base the losses of the stretches that end now; gap: rounds since the previous coin that is 1."""
-        bandit: Any = self.bandit
         stretch: Any = self._windows[0]
-        bandit.learn_sums(arms, losses, *stretch.terms(gap))
+        self.bandit.learn_sums(arms, losses, *stretch.terms(gap))
 
     def regret_bound(self, horizon: int, form: str = "printed") -> float:
         """Return min(worst case of docs/theory/adaptive.md, T) times hi − lo; both forms are the same."""
@@ -141,6 +139,5 @@ class CoinCleanWrapper(BlockWrapper):
 
     def kernel(self) -> Any:
         """Return the player in kernel form."""
-        bandit: Any = self.bandit
         d, limits = self.max_delay, limits_of(self.effects, self.max_delay + 1, self.out_of_range)
-        return CoinCleanParams(bandit.params, TOTALS + 1, self.coins.kernel(), d, limits, self.scale)
+        return CoinCleanParams(self.bandit.params, TOTALS + 1, self.coins.kernel(), d, limits, self.scale)

@@ -143,7 +143,6 @@ def zeros_before_one(coins: Coins, rng: WordState) -> int:
 class DrawnCoins:
     """Bernoulli coins, drawn gap by gap from a stream."""
 
-    __slots__ = ("_end", "_known", "_next_update", "_place", "_quiet", "_rng", "_table", "bias")
 
     def __init__(self, bias: float, quiet: int, rng: WordState, place: FloatState | None = None, end: int = 0) -> None:
         """bias: β. quiet: how many zeros an update needs before it. rng: the stream to draw from.

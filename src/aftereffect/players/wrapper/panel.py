@@ -61,7 +61,6 @@ class Panel:
     Reference: Algorithm 1 of the paper, for one unit; the proof for several units is at `regret_bound`.
     """
 
-    __slots__ = ("player",)
 
     def __init__(self, player: Any, *, n_units: int, first_rate: float | None = None) -> None:
         if type(player) not in SHARED:

@@ -31,7 +31,6 @@ class CleanWindow:
     `read` and `feed` return values and new counts but change nothing; `put` and `begin` change the window.
     """
 
-    __slots__ = ("_first", "_least", "_max_delay", "_most", "_span", "_totals", "counts", "out_of_range")
     RULE = " (Lemma 2)"
 
     def __init__(self, span: effects.Effects, max_delay: int, out_of_range: str) -> None:
@@ -151,7 +150,6 @@ class CleanStretch(CleanWindow):
     scale: C, by which the sum is divided.
     """
 
-    __slots__ = ("_scale",)
     RULE = ""
 
     def __init__(self, span: effects.Effects, max_delay: int, out_of_range: str, scale: float) -> None:

@@ -43,7 +43,6 @@ class BlockWrapper(BanditPlayer):
     """
 
     # A service asks thousands of players in turn; slots keep the data of each compact in memory.
-    __slots__ = ("_block_start", "_corrections", "_draw_next", "_drawn", "_measured", "_windows", "coins", "max_delay")
     FLAGS = ("draw_next", "drawn", "measured", "block_start")
     OWN_SAVED: tuple[str, ...] = ("arm_stream", "coins", "arms", "windows", *FLAGS)
     LATER_SAVED = ("corrections",)
@@ -104,8 +103,7 @@ class BlockWrapper(BanditPlayer):
         """
         if self._corrections is None:
             return None
-        twin: Any = copy.copy(self.bandit) if self._corrections[1:].any() else None
-        return self._priced(twin) if twin is not None else float(self._corrections[0])
+        return self._priced(copy.copy(self.bandit)) if self._corrections[1:].any() else float(self._corrections[0])
 
     @property
     def advice_prices(self) -> tuple[float, float] | None:
@@ -365,7 +363,6 @@ class CompositeLossWrapper(BlockWrapper):
     Reference: Algorithm 1, Definition 1 and Theorem 4 of the paper.
     """
 
-    __slots__ = ()
     QUIET = 2
 
     @classmethod
