@@ -184,7 +184,7 @@ def test_the_frame(sim: ae.Simulation) -> None:
 
 def test_how_results_are_shown(sim: ae.Simulation) -> None:
     assert repr(sim).startswith("Simulation(player: wrapper, Tsallis FTRL, regret: ")
-    assert repr(sim).endswith(", 40 runs of 900 rounds, seed 3, engine 'blocks')")
+    assert repr(sim).endswith(", runs: 40 runs of 900 rounds, seed 3, engine: blocks)")
     assert not sim.deterministic
     large = dataclasses.replace(sim, regrets=sim.regrets * 1000.0)
     # No exponents: both numbers are written alike.

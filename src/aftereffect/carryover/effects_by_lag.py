@@ -208,5 +208,4 @@ class Curves(Facts):
 def doubled_bins(lags: int) -> FloatArray:
     """Return a matrix that sums over lags 0, 1-2, 3-6, ...: fewer numbers, each better known."""
     place = np.log2(np.arange(lags) + 1.0).astype(int)
-    bins: FloatArray = (place == np.arange(place[-1] + 1)[:, np.newaxis]).astype(np.float64)
-    return bins
+    return np.asarray(place == np.arange(place[-1] + 1)[:, np.newaxis], dtype=np.float64)

@@ -297,8 +297,7 @@ def least_probabilities(bandit: Any, terms: Terms) -> FloatArray:
         for rate in (eta, eta + rise)
     ]
     losses, rates = (np.array(each) for each in zip(*corners, strict=True))
-    least: FloatArray = SAFETY * tsallis_probabilities(losses, rates).min(axis=0)
-    return least
+    return np.asarray(SAFETY * tsallis_probabilities(losses, rates).min(axis=0))
 
 
 def tsallis_probabilities(losses: FloatArray, rates: FloatArray) -> FloatArray:
@@ -312,8 +311,7 @@ def tsallis_probabilities(losses: FloatArray, rates: FloatArray) -> FloatArray:
         u += step
         if np.abs(step).max() < 1e-12:
             break
-    q: FloatArray = (x + u) ** -2.0
-    return q
+    return np.asarray((x + u) ** -2.0)
 
 
 def unplayed(player: BlockWrapper) -> BlockWrapper:

@@ -55,8 +55,7 @@ def lagged(arms: NDArray[np.int64], max_lag: int, n_arms: int) -> FloatArray:
     """Return the indicators of arms 1 to K-1 at lags 0 to max_lag, arm by arm, for every round from max_lag on."""
     lags = np.lib.stride_tricks.sliding_window_view(arms, max_lag + 1, axis=0)[..., ::-1]
     played = lags[:, :, np.newaxis, :] == np.arange(1, n_arms)[:, np.newaxis]
-    found: FloatArray = played.reshape(*lags.shape[:2], -1).astype(np.float64)
-    return found
+    return np.asarray(played.reshape(*lags.shape[:2], -1), dtype=np.float64)
 
 
 class Whitening:

@@ -157,8 +157,7 @@ class Simulation(Facts):
     def quantiles(self, levels: ArrayLike) -> FloatArray:
         """Return quantiles of the regret over runs at the checkpoints, shape (levels, checkpoints)."""
         wanted = checks.array("levels", levels, shape=("any",), unit=True)
-        result: FloatArray = np.quantile(self.regrets, wanted, axis=0)
-        return result
+        return np.asarray(np.quantile(self.regrets, wanted, axis=0))
 
     def to_frame(self) -> "pd.DataFrame":
         """Return one row per run and checkpoint, as a pandas frame (extra `frames`)."""

@@ -367,8 +367,7 @@ class LagModel(Facts):
     def _noises(self) -> FloatArray:
         """Return the probability of each model of the noise."""
         members = self._numbers[kernels.HEAD : kernels.HEAD + kernels.members(self._params)]
-        found: FloatArray = members.reshape(len(kernels.NOISES), -1).sum(axis=1)
-        return found
+        return np.asarray(members.reshape(len(kernels.NOISES), -1).sum(axis=1))
 
     @property
     def loss_of_settling(self) -> float:

@@ -93,5 +93,4 @@ def draw_delays(law: Any, max_delay: int, shape: tuple[int, int], random: Genera
     """Return random delays of this shape, rounded to whole rounds and capped at `max_delay`."""
     name, numbers = checked_law(law, max_delay)
     drawn: NDArray[Any] = LAWS[name].draw(random, shape, *numbers)
-    whole: NDArray[np.int32] = np.minimum(np.rint(drawn), max_delay).astype(np.int32)
-    return whole
+    return np.asarray(np.minimum(np.rint(drawn), max_delay), dtype=np.int32)

@@ -5,7 +5,6 @@ draws 0 or 1 with the stated mean, "constant" returns the means themselves.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ __all__ = ["Table", "constrained", "drifting", "iid", "seasonal", "switching"]
 LAWS = ("bernoulli", "constant")
 
 
-@dataclass(frozen=True, eq=False, init=False, repr=False)
 class Table(Facts):
     """values[t, i]: the whole effect of playing arm i in round t, in [low, high].
 
@@ -33,12 +31,6 @@ class Table(Facts):
     >>> Table([[0.0, 1.0], [0.5, 0.25]]).values.sum(axis=0)
     array([0.5 , 1.25])
     """
-
-    values: FloatArray
-    low: float
-    high: float
-    means: FloatArray | None
-    recipe: "Callable[[int], Table] | None"
 
     def __init__(
         self,
@@ -59,9 +51,8 @@ class Table(Facts):
             given = f"table[{t}, {i}] is {float(numbers[t, i])!r}; low= and high= set the range"
             raise InvalidLosses(f"table must lie in [{low:g}, {high:g}], but {given}")
         known = None if means is None else checks.frozen(checks.array("means", means, shape=(numbers.shape[1],)))
-        self.__dict__.update(
-            values=checks.frozen(numbers), low=float(low), high=float(high), means=known, recipe=recipe
-        )
+        self.values, self.low, self.high = checks.frozen(numbers), float(low), float(high)
+        self.means, self.recipe = known, recipe
 
     def redraw(self, seed: int) -> "Table":
         """Return a fresh draw from the same distribution."""
@@ -79,7 +70,7 @@ class Table(Facts):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the arrays read-only again: pickle does not preserve the flag."""
         for name, value in state.items():
-            self.__dict__[name] = checks.owned(value) if isinstance(value, np.ndarray) else value
+            setattr(self, name, checks.owned(value) if isinstance(value, np.ndarray) else value)
 
 
 TableLike = Table | ArrayLike

@@ -51,7 +51,6 @@ class BasePlayer:
 
     inside: Any
     n_arms: int
-    _arms: list[int]
 
     # The fields of a saved state: those of every player, and those of a subclass.
     SAVED = ("inside", "settings", "seed", "round", "open", "arm")

@@ -179,7 +179,6 @@ def by_panel(
     *,
     labels: tuple[str, str],
     words: str,
-    height: float = 2.9,
     legend: int = 4,
 ) -> Drawing:
     """Draw rows in panels, one for each combination of `keys`; if there are too many, those in the middle of the grid.
@@ -201,7 +200,7 @@ def by_panel(
             wanted = wanted.filter(**{size: values[len(values) // 2]})
     few = np.linspace(0, wanted.height - 1, min(MOST_PANELS, wanted.height)).round().astype(int)
     words = f"{words}, in {len(few)} panels."
-    with drawn(name, words, len(few), height=height, legend=legend) as (drawing, axes):
+    with drawn(name, words, len(few), legend=legend) as (drawing, axes):
         for ax, place in zip(axes, wanted[few].to_dicts(), strict=True):
             ax.set_title("\n".join(filter(None, (place.get("where"), size_label(place)))), fontsize=9)
             ax.set(xlabel=labels[0], ylabel=labels[1])
