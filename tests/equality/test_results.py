@@ -188,10 +188,10 @@ def test_how_results_are_shown(sim: ae.Simulation) -> None:
     assert not sim.deterministic
     large = dataclasses.replace(sim, regrets=sim.regrets * 1000.0)
     # No exponents: both numbers are written alike.
-    assert re.search(r"regret [\d,.]+ ± [\d,.]+, no better than uniform play \([\d.]+\), 40 runs", repr(large))
+    assert re.search(r"regret: [\d,.]+ ± [\d,.]+, no better than uniform play \([\d.]+\), runs: 40 runs", repr(large))
     assert "uniform" not in repr(sim)
     assert f" ± {amount(sim.standard_error)}, " in repr(sim)
-    assert "40 runs of 900 rounds" in vars(type(sim))["_repr_html_"](sim)
+    assert "40 runs of 900 rounds" in sim._repr_html_()
     table = ae.tables.iid(HORIZON, means=MEANS, seed=1)
     assert repr(table) == "Table(rounds: 900, arms: 3, range: [0, 1], means: 0.3, 0.45, 0.9)"
     assert "<td>0.3, 0.45, 0.9</td>" in table._repr_html_()
@@ -202,7 +202,7 @@ def test_how_results_are_shown(sim: ae.Simulation) -> None:
 def test_a_player_without_randomness_is_called_deterministic() -> None:
     fixed = ae.simulate(ae.rivals.BlockUCB(3, max_delay=2), losses(), runs=5)
     assert fixed.deterministic
-    assert f"regret {fixed.mean_regret:.6g} (deterministic), 5 runs" in repr(fixed)
+    assert f"regret: {fixed.mean_regret:.6g} (deterministic), runs: 5 runs" in repr(fixed)
     redrawn = ae.simulate(ae.rivals.BlockUCB(3, max_delay=2), losses(), runs=4, instances=4)
     assert not redrawn.deterministic
 
