@@ -17,6 +17,7 @@ from tests.service.pages import get, post
 from tests.service.server import command
 
 from aftereffect.service.config import Config
+from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask, Pause, Tell
 from aftereffect.service.local import Local
 from aftereffect.service.reminders import ATTEMPTS, Reminders
@@ -209,10 +210,9 @@ def test_a_receiver_that_never_answers_delays_neither_others_nor_the_end(sqlite_
         heard = allowed(receiver).webhooks["sales"]
         webhooks = {"sales": f"http://127.0.0.1:{silent.getsockname()[1]}", "ops": heard}
         config = Config(webhooks=webhooks, webhook_secret=SECRET)
-        reminders = Reminders(store, config)
-        assert reminders.look() == 2
+        with Reminders(store, config) as reminders:
+            assert reminders.look() == 2
         assert [store.reminders(one)[0].outcome for one in many] == ["failed: ReadTimeout", None, None, "sent"]
-        reminders.stop()
         assert reminders.look() == 0
 
 
@@ -261,13 +261,11 @@ def test_the_thread_looks_by_itself_and_stops(sqlite_url, receiver):
     with Store.open(sqlite_url) as store:
         made(store)
         at(store, "2026-03-03T12:00")
-        reminders = Reminders(store, allowed(receiver), every=0.01)
-        reminders.start()
-        for _ in range(500):
-            if receiver.got:
-                break
-            threading.Event().wait(0.01)
-        reminders.stop()
+        with Reminders(store, allowed(receiver), every=0.01):
+            for _ in range(500):
+                if receiver.got:
+                    break
+                threading.Event().wait(0.01)
         assert len(receiver.got) == 1
 
 
@@ -329,3 +327,10 @@ def test_a_server_without_webhooks_offers_none(tmp_path):
         path = call.create(**SETTINGS)
         assert problem(call("PUT", f"{path}/reminder", json={"webhook": "sales"}), 422, "invalid")
         assert "has not allowed any address" in get(call, path.removeprefix("/v1")).words
+
+
+def test_a_configuration_that_breaks_a_rule_is_refused_without_a_server_too(sqlite_url, monkeypatch):
+    monkeypatch.setenv("AFTEREFFECT_WEBHOOKS", "sales=https://chat.example/key")
+    with Store.open(sqlite_url) as store, pytest.raises(Refused, match="webhook_secret must have 16 or more") as caught:
+        Local(store).remind(made(store), "sales")
+    assert "chat.example" not in str(caught.value)

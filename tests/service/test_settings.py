@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.service.playing import made
 
 from aftereffect.service.errors import CODES, Corrupt, Refused
 from aftereffect.service.settings import ExperimentSettings, checked_settings, corrected
@@ -24,12 +25,12 @@ def test_the_largest_effect_has_no_default(given: dict[str, None]) -> None:
 
 
 def test_corrected_settings_keep_the_others_and_the_seed() -> None:
-    known = checked_settings({**LEAST, "max_delay": None, "carry_over": {"window": 3}, "seed": 7, "low": -1}).to_json()
+    known = made(**LEAST | {"max_delay": None, "carry_over": {"window": 3}, "low": -1}).view()
     found = corrected(known, {"high": 50})
     assert (found.high, found.low, found.max_delay, found.seed, found.name) == (50.0, -1.0, 3, 7, "Mail (corrected)")
     assert corrected(known, {"max_delay": 5}).carry_over is None
     assert corrected(known, {"round_length": "12 hours"}).max_delay == 6
-    assert corrected({**known, "name": "Mail (corrected)"}, {"out_of_range": "clip"}).name == "Mail (corrected)"
+    assert corrected(known.model_copy(update={"name": found.name}), {"out_of_range": "clip"}).name == "Mail (corrected)"
     with pytest.raises(Refused, match="settings must have no other keys"):
         corrected(known, {"hihg": 50})
     with pytest.raises(Refused, match="low must be less than high"):

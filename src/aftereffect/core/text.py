@@ -3,6 +3,7 @@
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from aftereffect.core import checks
@@ -62,6 +63,15 @@ def duration(seconds: float) -> str:
     if seconds < 100.0:
         return f"about {seconds:.0f} seconds"
     return f"about {seconds / 60.0:.0f} minutes" if seconds < 6000.0 else f"about {seconds / 3600.0:.1f} hours"
+
+
+def utc_text(moment: datetime) -> str:
+    """Return a time in UTC in ISO 8601, in milliseconds.
+
+    >>> utc_text(datetime.fromisoformat("2026-03-02T08:00+00:00"))
+    '2026-03-02T08:00:00.000Z'
+    """
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Facts:

@@ -82,7 +82,10 @@ class Config(BaseSettings):
         return value
 
     @model_validator(mode="after")
-    def _signed(self) -> Self:
+    def _consistent(self) -> Self:
+        if self.access == "off" and not self.on_loopback:
+            rule = "access must not be 'off' unless host is a loopback address like 127.0.0.1"
+            raise ValueError(f"{rule}, but got host {self.host!r}")
         if self.webhooks and len(self.webhook_secret) < 16:
             raise ValueError("webhook_secret must have 16 or more characters if there are webhooks, but has fewer")
         if self.webhook_secret.startswith("whsec_"):

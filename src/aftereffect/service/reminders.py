@@ -15,13 +15,14 @@ import hashlib
 import hmac
 import json
 import logging
-import math
 import threading
-from typing import Any
+from typing import Any, Self
 
 import httpx
 from sqlalchemy import Row
 
+from aftereffect.core.text import utc_text
+from aftereffect.service import words
 from aftereffect.service.config import Config
 from aftereffect.service.errors import Refused
 from aftereffect.service.experiment.commands import Ask
@@ -46,40 +47,21 @@ def signature(secret: str, identity: str, timestamp: str, body: bytes) -> str:
     return f"v1,{base64.b64encode(digest).decode()}"
 
 
-def _lateness(view: Overview, due: Due, now: datetime.datetime) -> float:
-    """Return how many rounds ago the round to be reported next was over; negative if it is not over yet."""
-    return (now - datetime.datetime.fromisoformat(due.at)) / datetime.timedelta(days=view.round_length)
-
-
-def words(view: Overview, due: Due, now: datetime.datetime, turn: Turn | None) -> str:
-    """Return the message for an experiment: what to play, what is overdue, and alarms. turn: the open round."""
-    round_ = f"round {due.round}" + (f" of {due.date}" if due.date else "")
-    late = _lateness(view, due, now)
-    if turn is None:
-        parts = [f"{view.name}: {round_} has not been opened. Ask for its arm, and report its total."]
-    else:
-        played = ", ".join(f"{arm} in {unit}" for unit, arm in (turn.arms or {}).items()) or turn.arm
-        waits = f"{round_} waits for its total. It plays {played}."
-        parts = [f"{view.name}: {waits}" if late >= 0.0 else f"{view.name}: play {played} in {round_}."]
-    if late >= 1.0 and due.date:
-        parts.append(f"{math.floor(late) + 1:,} rounds are overdue.")
-    return " ".join([*parts, *(f"Attention: {alarm}" for alarm in view.alarms)])
-
-
 class Reminders:
-    """Calls webhooks for rounds that wait. `start` begins a thread that looks every minute; `look` looks once."""
+    """Calls webhooks for rounds that wait: in a `with` statement a thread looks every minute; `look` looks once."""
 
     def __init__(self, store: Store, config: Config, every: float = 60.0) -> None:
         self._store, self._config, self._every = store, config, every
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="aftereffect-reminders", daemon=True)
 
-    def start(self) -> None:
+    def __enter__(self) -> Self:
         """Begin, if the operator allows any address."""
         if self._config.webhooks:
             self._thread.start()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """End after the call in progress, or without it if the receiver is too slow."""
         self._stopped.set()
         if self._thread.is_alive():
@@ -112,12 +94,14 @@ class Reminders:
                 facts = {"experiment": reminder.id, "outcome": refused.detail}
                 LOGGER.warning("reminder", extra={"facts": facts})
                 continue
-            due = view.due
-            late = -1.0 if due is None else _lateness(view, due, now) - reminder.after / view.round_length
-            if due is None or late < 0.0:
+            if (due := view.due) is None:
+                continue
+            over = now - datetime.datetime.fromisoformat(due.at) - datetime.timedelta(days=reminder.after)
+            late = over // datetime.timedelta(days=view.round_length)
+            if late < 0:
                 continue
             # What to play is said in every round of the calendar, also while an earlier one waits.
-            round_ = due.round + (math.floor(late) if reminder.after < 0.0 and due.date else 0)
+            round_ = due.round + (late if reminder.after < 0.0 and due.date else 0)
             if reminder.round != round_ or reminder.next_at is not None:
                 outcome = self._remind(reminder, view, due, round_, now)
                 calls += outcome is not None
@@ -132,16 +116,16 @@ class Reminders:
         attempts = 1 + (reminder.attempts if reminder.round == round_ else 0)
         # Written first: if this process ends now, the call is repeated later, and no other server makes it meanwhile.
         later = now + datetime.timedelta(seconds=FIRST_WAIT * 4.0 ** (attempts - 1))
-        known, claim = dict(reminder._mapping), {"round": round_, "attempts": attempts, "next_at": _text(later)}
+        known, claim = dict(reminder._mapping), {"round": round_, "attempts": attempts, "next_at": utc_text(later)}
         if not self._store.change_reminder(known, claim):
             return None
         # What to play is known once the round is open.
         opened = reminder.after < 0.0 or view.open_round is not None
         turn = Turn.read(self._store.perform(view.id, Ask())) if opened else None
-        text = words(view, due, now, turn)
+        text = words.reminder(view, due, turn, now.isoformat())
         outcome = self._call(reminder.webhook, f"{view.id}.{round_}", text, now)
         over = outcome == "sent" or attempts >= ATTEMPTS
-        called = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": _text(now)}
+        called = {"next_at": None if over else claim["next_at"], "outcome": outcome, "outcome_at": utc_text(now)}
         self._store.change_reminder(known | claim, called)
         facts = {"experiment": view.id, "round": round_, "webhook": reminder.webhook, "attempt": attempts}
         level = logging.INFO if outcome == "sent" else logging.WARNING
@@ -164,7 +148,3 @@ class Reminders:
                 return "sent" if answer.is_success else f"failed: status {answer.status_code}"
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             return f"failed: {type(error).__name__}"
-
-
-def _text(moment: datetime.datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

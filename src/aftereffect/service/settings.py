@@ -11,8 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -29,6 +28,9 @@ from aftereffect.carryover.delay import choose_delay
 from aftereffect.core import effects
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Corrupt, FieldError, Refused, checked
+
+if TYPE_CHECKING:
+    from aftereffect.service.messages import Overview
 
 MOST_ARMS = MOST_UNITS = 1_000
 MOST_PRIOR, WARM_UPDATES = 1_000, 10
@@ -497,22 +499,18 @@ def checked_settings(given: Any) -> ExperimentSettings:
     return checked(ExperimentSettings, given, "settings")
 
 
-def corrected(known: Mapping[str, Any], changes: Mapping[str, Any]) -> ExperimentSettings:
-    """Return the settings of an experiment with some of them changed. known: as in its view.
+def corrected(known: "Overview", changes: Mapping[str, Any]) -> ExperimentSettings:
+    """Return the settings of an experiment with some of them changed.
 
     The seed stays the same. Unless a name is given, the new one is that of the old experiment and "(corrected)".
-
-    >>> old = {"name": "Mail", "arms": ["A", "B"], "high": 1.0, "max_delay": 3, "seed": 7}
-    >>> corrected(old, {"high": 50}).high, corrected(old, {"high": 50}).name
-    (50.0, 'Mail (corrected)')
     """
     changes = {name: value for name, value in changes.items() if value is not None}
-    dropped = {"draft", *(["prior"] if "arms" in changes else []), *_replaced(known, changes)}
+    dropped = {*(["prior"] if "arms" in changes else []), *_replaced(known, changes)}
     return checked_settings(_kept(known, dropped, "corrected", "the rounds are inherited", changes) | changes)
 
 
 def _kept(
-    known: Mapping[str, Any], dropped: Collection[str], how: str, begins: str, changes: Mapping[str, Any]
+    known: "Overview", dropped: Collection[str], how: str, begins: str, changes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the settings of an experiment but those dropped, with the name of its successor, or refuse a warm start.
 
@@ -521,56 +519,46 @@ def _kept(
     if "warm_start" in changes:
         detail = f"warm_start must be omitted, because {begins}, but it is given"
         raise Refused("invalid", detail, field="warm_start")
-    kept = {name: known[name] for name in ExperimentSettings.model_fields if name in known and name not in dropped}
-    return kept | {"name": f"{known['name'].removesuffix(f' ({how})')[:180]} ({how})"}
+    kept = known.model_dump(include=ExperimentSettings.model_fields.keys() - {*dropped})
+    return kept | {"name": f"{known.name.removesuffix(f' ({how})')[:180]} ({how})"}
 
 
-def _replaced(known: Mapping[str, Any], changes: Mapping[str, Any]) -> set[str]:
-    """Return the settings on how long effects last that changes replace, or that follow from others. known: a view."""
-    lengths, was = {"max_delay", "carry_over"}, known.get("player") == "model"
+def _replaced(known: "Overview", changes: Mapping[str, Any]) -> set[str]:
+    """Return the settings on how long effects last that changes replace, or that follow from others."""
+    lengths, was = {"max_delay", "carry_over"}, known.player == "model"
     models = changes.get("player", "model" if was and not lengths & changes.keys() else None) == "model"
     if was != models:
         return lengths | {"player", "max_lag", "low", "high", "out_of_range", "prior"}
     if lengths & changes.keys():
         return lengths
-    return {"max_delay"} if was or known.get("carry_over") is not None else set()
+    return {"max_delay"} if was or known.carry_over is not None else set()
 
 
 def continued(
-    known: Mapping[str, Any],
-    add: Sequence[str] = (),
-    retire: Sequence[str] = (),
-    changes: Mapping[str, Any] = MappingProxyType({}),
+    known: "Overview", add: Sequence[str], retire: Sequence[str], changes: Mapping[str, Any]
 ) -> ExperimentSettings:
     """Return the settings of an experiment that goes on from this one with other arms, or with another player.
 
-    known: as in its view.
-
     Its rounds are numbered from 1 again, and its horizon is what is left. The seed is new.
-
-    >>> old = {"id": "x", "state": "running", "name": "Mail", "arms": ["A", "B"], "high": 1.0, "max_delay": 3}
-    >>> continued(old, add=["C"], retire=["A"]).arms
-    ('B', 'C')
     """
-    if known["state"] == "draft":
-        detail = "the experiment must have begun to be continued, but it is a draft"
-        raise Refused("wrong_state", detail, state=known["state"])
+    if known.state == "draft":
+        raise Refused("wrong_state", "the experiment must have begun to be continued, but it is a draft", state="draft")
     if not add and not retire and not {"max_delay", "carry_over", "player"} & changes.keys():
         rule = "add or retire must name an arm, or max_delay, carry_over or player be given"
         raise Refused("invalid", f"{rule}, but nothing is to change", field="add")
-    dropped = {"draft", "seed", "prior", "arms", "start_date", "horizon", *_replaced(known, changes)}
+    dropped = {"seed", "prior", "arms", "start_date", "horizon", *_replaced(known, changes)}
     kept = _kept(known, dropped, "continued", "it is this experiment", changes)
-    arms = {*known["arms"]}
+    arms = {*known.arms}
     wrong = {"retire must be arms of the experiment": {*retire} - arms, "add must be new arms": {*add} & arms}
     for rule, names in wrong.items():
         if names:
             raise Refused("invalid", f"{rule}, but got {shown(min(names))}", field=rule.split()[0])
-    if known.get("horizon") is not None and known["horizon"] > known["round"]:
-        kept["horizon"] = known["horizon"] - known["round"]
-    if known.get("start_date") is not None and known.get("due") is not None:
-        kept["start_date"] = known["due"]["date"]
-    kept |= {"arms": [arm for arm in known["arms"] if arm not in retire] + list(add)}
-    return checked_settings({**kept, "warm_start": {"experiment": known["id"]}, **changes})
+    if known.horizon is not None and known.horizon > known.round:
+        kept["horizon"] = known.horizon - known.round
+    if known.start_date is not None and known.due is not None:
+        kept["start_date"] = known.due.date
+    kept |= {"arms": [arm for arm in known.arms if arm not in retire] + list(add)}
+    return checked_settings({**kept, "warm_start": {"experiment": known.id}, **changes})
 
 
 def warmed(

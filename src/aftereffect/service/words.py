@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.certificate import Certificate
-from aftereffect.service.messages import Learned, Overview
+from aftereffect.service.messages import Due, Learned, Overview, Turn
 from aftereffect.service.settings import Design, ExperimentSettings, duration
 
 if TYPE_CHECKING:
@@ -270,6 +270,21 @@ def waiting(view: Overview, now: str) -> Waiting:
     late, since = behind // timedelta(days=view.round_length) + 1, day(at, now)
     rest = f" ({late:,} rounds behind)" if late > 1 else ""
     return Waiting(0, at, f"{what}, due since {since}{rest}", late, since)
+
+
+def reminder(view: Overview, due: Due, turn: Turn | None, now: str) -> str:
+    """Return the message of a reminder: what to play, what is overdue, and alarms. turn: the open round."""
+    round_ = f"round {due.round}" + (f" of {due.date}" if due.date else "")
+    late = waiting(view, now).late
+    if turn is None:
+        parts = [f"{view.name}: {round_} has not been opened. Ask for its arm, and report its total."]
+    else:
+        played = ", ".join(f"{arm} in {unit}" for unit, arm in (turn.arms or {}).items()) or turn.arm
+        waits = f"{round_} waits for its total. It plays {played}."
+        parts = [f"{view.name}: {waits}" if late else f"{view.name}: play {played} in {round_}."]
+    if late > 1 and due.date:
+        parts.append(f"{late:,} rounds are overdue.")
+    return " ".join([*parts, *(f"Attention: {alarm}" for alarm in view.alarms)])
 
 
 def day(date: str, now: str) -> str:

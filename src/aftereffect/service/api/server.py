@@ -38,42 +38,25 @@ _log = logging.getLogger(__name__)
 def serve(config: Config, ready: Callable[[str], None]) -> None:
     """Serve until stopped. ready: called once with the address when the service starts.
 
-    Refuses to listen on an address other than loopback with access="off", or with no valid token in the store (the
-    first one cannot be created over HTTP).
+    Refuses to listen on an address other than loopback with no valid token in the store: the first one cannot be
+    created over HTTP.
     """
-    check_reach(config)
     if threading.current_thread() is threading.main_thread():
         # Uvicorn raises the signal again after its shutdown; it must end in an exception, so that the store is closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    with _listener(config) as listener, contextlib.ExitStack() as stack:
+    with contextlib.suppress(KeyboardInterrupt), _listener(config) as listener:
         address = address_of(config, listener)
         warm_up()
-        store = Store.open(config.store, address=address)
-        try:
+        with Store.open(config.store, address=address) as store:
             check_tokens(store, config)
             configure_logging(config.log_level)
             server = _server(store, config)
-            reminders = Reminders(store, config)
-            reminders.start()
-            stack.callback(reminders.stop)
-            # Without this every full garbage collection would go through the compiler's objects, and stop all requests
-            # for 0.1 s.
-            gc.freeze()
-            ready(address)
-            server.run(sockets=[listener])
-        except KeyboardInterrupt:
-            pass
-        finally:
-            stack.close()
-            store.close()
-
-
-def check_reach(config: Config) -> None:
-    """Refuse access="off" on an address other than loopback."""
-    if config.access == "off" and not config.on_loopback:
-        raise InvalidArgument(
-            f"access must not be 'off' unless host is a loopback address like 127.0.0.1, but got host {config.host!r}"
-        )
+            with Reminders(store, config):
+                # Without this every full garbage collection would go through the compiler's objects, and stop all
+                # requests for 0.1 s.
+                gc.freeze()
+                ready(address)
+                server.run(sockets=[listener])
 
 
 def check_tokens(store: Store, config: Config) -> None:

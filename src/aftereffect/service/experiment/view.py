@@ -10,6 +10,7 @@ import datetime
 import math
 
 from aftereffect.core.errors import AftereffectError
+from aftereffect.core.text import utc_text
 from aftereffect.players.wrapper.certificate import Certificate
 from aftereffect.service import messages, words
 from aftereffect.service.experiment import learner
@@ -69,7 +70,7 @@ def due(state: State) -> Due | None:
     except OverflowError:
         # After the year 9999.
         return None
-    return Due(round=number, date=date, at=end.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    return Due(round=number, date=date, at=utc_text(end))
 
 
 def comparison(view: Overview, learned: Learned) -> Comparison:

@@ -17,6 +17,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection
 
+from aftereffect.core.text import utc_text
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.experiment.commands import Command, Reports
 from aftereffect.service.experiment.view import comparison
@@ -67,8 +68,8 @@ def _reading(
 
 
 def utc_now() -> str:
-    """Return the current time in UTC as ISO 8601, in milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return the current time."""
+    return utc_text(datetime.now(UTC))
 
 
 class Store:
@@ -116,7 +117,7 @@ class Store:
         # Imported here because it is rarely needed.
         from aftereffect.service.config import Config
 
-        return tuple(Config().webhooks)
+        return tuple(checked(Config, {}, "the configuration").webhooks)
 
     @classmethod
     def open(cls, url: str = "sqlite:///aftereffect.db", *, wait: float = 10.0, address: str | None = None) -> Self:
@@ -189,7 +190,7 @@ class Store:
         """
         if isinstance(changes, ExperimentSettings):
             return self._made(key, changes, id, "correct", id, changes.to_json())
-        return self._made(key, corrected(self.experiment(id).data, changes), id, "correct", id, dict(changes))
+        return self._made(key, corrected(self.experiment(id), changes), id, "correct", id, dict(changes))
 
     def continue_with(
         self,
@@ -202,7 +203,7 @@ class Store:
     ) -> Overview:
         """Create an experiment with other arms that begins with what this one has measured, and finish this one."""
         request = "continue", id, list(add), list(retire), dict(changes)
-        return self._made(key, continued(self.experiment(id).data, add, retire, changes), id, *request)
+        return self._made(key, continued(self.experiment(id), add, retire, changes), id, *request)
 
     def _made(self, key: str | None, settings: ExperimentSettings, source: str | None, *request: Any) -> Overview:
         """Create an experiment, once with a key. source: the experiment that it takes the place of."""
