@@ -171,7 +171,7 @@ def of_table(table: Any) -> str:
     frame, text = opened(table), {}
     if "total" in frame.columns:
         told = numbers("total", frame["total"]).tolist()
-        text["total"] = [repr(total) if total == total else "missing" for total in told]
+        text["total"] = [repr(total) if total == total else MISSING for total in told]
     if "date" in frame.columns:
         text["date"] = [str(day)[:10] for day in frame["date"].to_list()]
     columns = [narwhals.new_series(name, values, backend=frame.implementation) for name, values in text.items()]

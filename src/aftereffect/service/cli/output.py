@@ -66,14 +66,12 @@ class Answer(NamedTuple):
     status: int = DONE
 
 
-def exit_status(error: AftereffectError) -> int:
+def exit_status(error: Refused) -> int:
     """Return the exit status of an error.
 
     >>> exit_status(Refused("conflict", "round 3 was reported with another total"))
     4
     """
-    if not isinstance(error, Refused):
-        return INVALID
     default = INVALID if error.status < 500 else UNEXPECTED
     return BY_CODE.get(error.code, BY_STATUS.get(error.status, default))
 
@@ -122,7 +120,7 @@ def _exit(error: AftereffectError, form: Format) -> typer.Exit:
         typer.echo(json.dumps(problem.problem(), ensure_ascii=False), err=True)
     else:
         typer.echo(f"aftereffect: {problem.detail}", err=True)
-    return typer.Exit(exit_status(error))
+    return typer.Exit(exit_status(problem))
 
 
 def _discard_output() -> None:

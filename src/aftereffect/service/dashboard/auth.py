@@ -12,7 +12,7 @@ from typing import Annotated, NamedTuple
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from aftereffect.service.api.auth import COOKIE, LONGEST_TOKEN, scopes_of_request
+from aftereffect.service.api.auth import COOKIE, scopes_of_request
 from aftereffect.service.dashboard.forms import SignInFields, address
 from aftereffect.service.dashboard.views import HEADERS, page, problem_of
 from aftereffect.service.errors import Refused
@@ -24,13 +24,12 @@ _PATH = re.compile(r"/(?:[A-Za-z0-9_.~%-]+(?:/[A-Za-z0-9_.~%-]+)*/?)?", re.ASCII
 
 
 class May(NamedTuple):
-    """The scopes of a user. sign_out: signed in with a token. webhooks: the names of those that may be called."""
+    """The scopes of a user. sign_out: signed in with a token."""
 
     read: bool = False
     play: bool = False
     admin: bool = False
     sign_out: bool = False
-    webhooks: tuple[str, ...] = ()
 
 
 def problem_page(request: Request, refusal: Refused) -> Response:
@@ -53,9 +52,8 @@ def store_of(request: Request) -> Store:
 def may(request: Request) -> May:
     """Return the permissions of a request."""
     scopes = scopes_of_request(request)
-    config = request.app.state.config
-    signed_in = config.access_required and COOKIE in request.cookies
-    return May("read" in scopes, "play" in scopes, "admin" in scopes, signed_in, tuple(config.webhooks))
+    signed_in = request.app.state.auth.required and COOKIE in request.cookies
+    return May("read" in scopes, "play" in scopes, "admin" in scopes, signed_in)
 
 
 def check_browser(request: Request) -> None:
@@ -117,8 +115,7 @@ def sign_in_form(allowed: Anyone, next: Annotated[str, Query(max_length=LONGEST_
 def sign_in(request: Request, store: Open, given: SignInFields) -> Response:
     """Sign in with a token: check it and set the cookie."""
     token, path = given.get("token", "").strip(), safe_path(given.get("next", "/"))
-    fits = 0 < len(token) <= LONGEST_TOKEN and token.isascii() and token.isprintable()
-    if not fits or store.scopes_of(token) is None:
+    if store.scopes_of(token) is None:
         refusal = Refused("unauthorized", "the token must be valid, but it is unknown or revoked", field="token")
         request.app.state.sign_ins.log(address(request), refusal.detail)
         return page("login.html", May(), status=401, here="login", next=path, problem=problem_of(refusal))

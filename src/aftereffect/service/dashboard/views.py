@@ -25,7 +25,7 @@ from aftereffect.service import words
 from aftereffect.service.api import problems
 from aftereffect.service.errors import Refused, checked
 from aftereffect.service.messages import MOST_SERIES, Fields, Overview
-from aftereffect.service.settings import Design
+from aftereffect.service.settings import Design, duration
 from aftereffect.service.store.store import Store
 
 # No inline scripts or styles are allowed; the charts' script sets styles through the DOM, which the policy permits.
@@ -125,7 +125,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {each.__name__: each for each in (rounded, words.exact, signed, width, counted)}
+    found.filters |= {each.__name__: each for each in (rounded, words.exact, signed, width, counted, duration)}
     found.filters |= {"percent": words.probability, "chance": words.chance}
     found.globals.update(asset=asset_url, plotly_styles=plotly_styles, colour_of=colour_of)
     found.globals.update(chart_rounds=CHART_ROUNDS, chart_rows=MOST_SERIES)
@@ -213,6 +213,7 @@ def experiment_page(
         negligible=words.negligible(learned),
         agreement=words.agreement(learned, view.probabilities, view.player),
         reminder=next(iter(store.reminders(experiment_id)), None),
+        webhooks=store.webhooks,
         correct=1 if problem and problem["field"] in ("round", "corrected") else shown.correct,
         old=old_row(store, view, shown.correct, unit),
         done=shown.done,

@@ -6,6 +6,8 @@ missing: it may be a typing error.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,15 +47,12 @@ def record(
     place, M = {arm: i for i, arm in enumerate(settings.arms)}, len(settings.units)
     idle: dict[int, int] = {pause[0]: pause[1] for pause in skipped}
     found = Record([], []) if before is None else Record([*before.arms], [*before.totals])
-    for row in rows:
-        if row["unit"] == settings.units[0]:
-            pause = idle.get(row["round"], 0)
-            found.arms.extend([[-1] * M] * pause)
-            found.totals.extend([[None] * M] * pause)
-            found.arms.append([])
-            found.totals.append([])
-        found.arms[-1].append(place[row["arm"]])
-        found.totals[-1].append(settings.heard(row["total"]))
+    for number, units in groupby(rows, key=itemgetter("round")):
+        played, pause = list(units), idle.get(number, 0)
+        found.arms.extend([[-1] * M] * pause)
+        found.totals.extend([[None] * M] * pause)
+        found.arms.append([place[row["arm"]] for row in played])
+        found.totals.append([settings.heard(row["total"]) for row in played])
     return found
 
 
@@ -85,8 +84,7 @@ def model(settings: Design, seen: Record) -> LagModel:
     """Return the model of a record."""
     K, M = len(settings.arms), len(settings.units)
     made = LagModel(K, settings.longest_lag, settings.season, M, direction=settings.direction)
-    if seen.arms:
-        made.learn(seen.arms, np.array(seen.totals, dtype=np.float64).tolist())
+    made.learn(seen.arms, np.array(seen.totals, dtype=np.float64).tolist())
     return made
 
 

@@ -87,14 +87,9 @@ class Database:
         url = checked_url(address)
         self.file = SqliteFile(Path(url.database or "").resolve()) if url.drivername == "sqlite" else None
         self.kept_at, self.commit_s = -math.inf, 0.0
-        if self.file is None:
-            self.writing = _postgres(url, 1)
-            self.reading, self.internal = (
-                _postgres(url, size, isolation_level="REPEATABLE READ") for size in (READERS, INTERNAL_READERS)
-            )
-            return
         self.writing, self.reading, self.internal = (
-            _sqlite(self.file, readers) for readers in (0, READERS, INTERNAL_READERS)
+            _postgres(url, readers) if self.file is None else _sqlite(self.file, readers)
+            for readers in (0, READERS, INTERNAL_READERS)
         )
 
     @contextmanager
@@ -154,7 +149,7 @@ class Transaction:
 def _sqlite(file: SqliteFile, readers: int) -> Engine:
     """Return an engine for a SQLite file. readers: the number of reading connections; 0 for the writing engine."""
     arguments: Any = {"check_same_thread": False, "timeout": PATIENCE_S, "isolation_level": None}
-    engine = create_engine(URL.create("sqlite", database=str(file.path)), paramstyle="named", **_pool(readers or 1))
+    engine = create_engine(URL.create("sqlite", database=str(file.path)), paramstyle="named", **_pool(readers))
 
     @event.listens_for(engine, "do_connect")
     def _connect(*_: object) -> sqlite3.Connection:
@@ -184,13 +179,14 @@ def _sqlite(file: SqliteFile, readers: int) -> Engine:
     return engine
 
 
-def _postgres(url: URL, size: int, **more: Any) -> Engine:
+def _postgres(url: URL, readers: int) -> Engine:
     options = {"options": POSTGRES_OPTIONS, "connect_timeout": PATIENCE_S, "application_name": "aftereffect"}
-    return create_engine(url, connect_args=options, pool_pre_ping=True, **_pool(size), **more)
+    level: Any = {"isolation_level": "REPEATABLE READ"} if readers else {}
+    return create_engine(url, connect_args=options, pool_pre_ping=True, **_pool(readers), **level)
 
 
-def _pool(size: int) -> dict[str, Any]:
-    return {"pool_size": size, "max_overflow": 0, "pool_timeout": PATIENCE_S}
+def _pool(readers: int) -> dict[str, Any]:
+    return {"pool_size": readers or 1, "max_overflow": 0, "pool_timeout": PATIENCE_S}
 
 
 def refusal(error: Exception, *, committing: bool = False) -> Refused:
