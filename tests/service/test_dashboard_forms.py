@@ -220,3 +220,23 @@ def test_a_form_means_what_it_says_and_nothing_is_guessed():
     assert forms.settings({**FORM, "low": "-1,5", "high": "8 421,5"})["high"] == 8421.5
     with pytest.raises(Refused, match=r"low must be a number like 8421 or 0\.5, but '1,500' can mean 1500 or 1\.500"):
         forms.settings({**FORM, "low": "1,500"})
+
+
+def test_a_total_that_no_range_refuses_is_refused_at_its_field(call):
+    path = made(call, max_delay=None, low=None, high=None)
+    post(call, f"{path}/ask")
+    refused = post(call, f"{path}/tell", {"round": "1", "total": "1e200"})
+    page = Page(refused.text)
+    assert (refused.status_code, "Total must be at most 1e+100, but got 1e+200." in page.words) == (422, True)
+    assert "#field-total" in {link["href"] for link in page.all("a")}
+
+
+def test_a_model_whose_settings_are_corrected_keeps_its_longest_lag(call):
+    page = get(call, made(call, max_delay=None, low=None, high=None, max_lag=30) + "/correct")
+    fields = [field for field in page.all("input") if field["type"] != "radio" or "checked" in field]
+    form = {field["name"]: field["value"] for field in fields} | {"arms": "letter\r\nemail"}
+    done = post(call, "/experiments/new", form | {"measure": "EUR"}).headers["location"]
+    view = call.store.experiment(identity(done).partition("?")[0])
+    assert (view.player, view.max_lag, view.measure) == ("model", 30, "EUR")
+    # Somebody who says how long effects last needs no longest lag.
+    assert "max_lag" not in forms.settings(form | {"carry": "window", "length": "2 days", "high": "9"})

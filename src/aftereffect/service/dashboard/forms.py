@@ -74,8 +74,8 @@ REQUIRED = {
     **{"low": "Smallest effect of one action", "high": "Largest effect of one action"},
 }
 """The fields that must not be empty, with their labels on the page."""
-WITHOUT_GUARANTEE = ("length", "low", "high", "player")
-"""The fields that are not read if nobody knows how long effects last."""
+WITHOUT_GUARANTEE, WITH_GUARANTEE = ("length", "low", "high", "player"), ("max_lag",)
+"""The fields that are not read if nobody knows how long effects last, and those that are not read if somebody does."""
 
 
 def require(given: Mapping[str, str], labels: Mapping[str, str]) -> None:
@@ -93,8 +93,8 @@ def settings(form: Mapping[str, str]) -> dict[str, Any]:
     if carry not in (*LENGTHS, "unknown"):
         detail = f"carry must be {', '.join(LENGTHS)} or unknown, but got {shown(carry)}"
         raise Refused("invalid", detail, field="carry")
-    if carry == "unknown":
-        given = {name: text for name, text in given.items() if name not in WITHOUT_GUARANTEE} | {"player": "model"}
+    unread, more = (WITHOUT_GUARANTEE, {"player": "model"}) if carry == "unknown" else (WITH_GUARANTEE, {})
+    given = {name: text for name, text in given.items() if name not in unread} | more
     require(given, {name: label for name, label in REQUIRED.items() if name in given})
     given[carry] = given.pop("length", "")
     return fields.settings({name: text for name, text in given.items() if text})

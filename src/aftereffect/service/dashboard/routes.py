@@ -20,10 +20,10 @@ from aftereffect.service.dashboard import auth, forms, views
 from aftereffect.service.dashboard.auth import Manager, ManagerOfPage, May, Open, Reader, see_other, with_scope
 from aftereffect.service.dashboard.forms import FormFields
 from aftereffect.service.dashboard.views import Shown, Text, design_of, experiment_page, open_rows, page, path_of
-from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.errors import Corrupt, Refused, checked
 from aftereffect.service.experiment.plan import planned
 from aftereffect.service.local import Local
-from aftereffect.service.messages import Overview, Plan, State
+from aftereffect.service.messages import Overview, Plan, State, Told
 from aftereffect.service.operations import OPERATIONS
 from aftereffect.service.settings import PlanQuestion, checked_settings
 
@@ -104,7 +104,8 @@ def tell(service: Local, view: Overview, form: Form) -> Query:
     for field, unit in zip(names, view.units, strict=True):
         if form.get(field, "").strip():
             with _about(field):
-                told.append((field, unit, totals.number("total", form[field])))
+                total = checked(Told, {"total": totals.number("total", form[field])}).total
+            told.append((field, unit, total))
     if not told:
         rows = zip(names, open_rows(service.store, view), strict=False)
         waiting = {field: f"Total of unit {row['unit']}" for field, row in rows if row["status"] == "open"}
@@ -225,7 +226,7 @@ def new_page(allowed: May, form: Form, found: Plan | None = None, refusal: Refus
     if not form.get("once") or (refusal is not None and refusal.code == "conflict"):
         # An idempotency key: the form sent twice (a double click, a reload) creates one experiment.
         kept["once"] = secrets.token_urlsafe(16)
-    more = ("units", "horizon", "start_date", "player", "seed")
+    more = ("units", "horizon", "start_date", "max_lag", "player", "seed")
     kept["more"] = any(kept[name] != forms.BLANK[name] for name in more)
     problem = None if refusal is None else views.problem_of(refusal, forms.field_of(refusal))
     status = 200 if refusal is None else refusal.status
