@@ -90,6 +90,14 @@ def test_an_amend_names_the_total_it_corrects(service: Service) -> None:
     assert [(row.unit, row.total) for row in rows] == [("n", 6.0), ("s", 7.0)]
 
 
+def test_a_unit_whose_name_is_zero_is_amended_as_any_other(service: Service) -> None:
+    made = service.create(**SETTINGS, units=["1", "0"])
+    service.ask(made.id)
+    service.tell_many(made.id, [{"round": 1, "unit": "1", "total": 5.0}, {"round": 1, "unit": "0", "total": 8.0}])
+    assert service.amend(made.id, 1, 7.0, 0).total == 7.0
+    assert [row.total for row in service.rounds(made.id).items] == [5.0, 7.0]
+
+
 def test_what_is_refused_is_refused_alike(service: Service) -> None:
     made = service.create(**SETTINGS)
     refused("not_found", 404, service.ask, "nobody")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.service.server import command
 
 import aftereffect as ae
@@ -78,3 +79,21 @@ def test_the_table_of_the_command_line_is_that_of_choose_delay(tmp_path) -> None
     assert str(choice) in done.out
     # No more can be lost than the whole range in every round.
     assert max(choice.bounds) == 400 * 9.0
+
+
+@pytest.mark.parametrize(("words", "rule"), [
+    (["--max-lag", "3", "--units", "0"], "units must be at least 1, but got 0"),
+    (["--max-lag", "3", "--arms", "1"], "arms must be at least 2, but got 1"),
+    (["--max-lag", "3", "--rounds", "0"], "rounds must be at least 5, but got 0"),
+    (["--max-lag", "3", "--round-length", "1e9"], "round_length must be a number of days or words like '7 days'"),
+    (["--max-lag", "3 moons"], "max_lag must be a number of days or words like '7 days'"),
+    (["--max-lag", "²"], "max_lag must be a number of days or words like '7 days'"),
+    (["--max-lag", "10001"], "max_lag must be at most 10000, but got 10001"),
+])
+def test_a_pilot_that_breaks_a_rule_is_refused(words: list[str], rule: str) -> None:
+    done = command("pilot", *words)
+    assert (done.code, rule in done.err) == (2, True), done.err
+
+
+def test_a_pilot_measures_to_a_lag_in_rounds_or_in_words() -> None:
+    assert told("pilot", "--max-lag", "2 weeks", "--round-length", "a week") == told("pilot", "--max-lag", "2")

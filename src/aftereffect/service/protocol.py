@@ -178,8 +178,8 @@ class Service(ABC):
         number = integer("round", round)
         if was is ...:
             rows = self.rounds(experiment, after=max(number - 1, 0), limit=MOST_ITEMS).items
-            known = (row.total for row in rows if row.round == number and row.unit == str(unit or row.unit))
-            was = next(known, None)
+            wanted = rows[0].unit if unit is None and rows else str(unit)
+            was = next((row.total for row in rows if row.round == number and row.unit == wanted), None)
         return self._call(operations.amend, experiment, number, total=total, unit=unit, was=was)
 
     def start(self, experiment: str) -> Overview:

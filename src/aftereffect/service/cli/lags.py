@@ -17,8 +17,9 @@ from aftereffect.service import totals
 from aftereffect.service.cli import arguments as args
 from aftereffect.service.cli import output
 from aftereffect.service.cli.output import Answer
+from aftereffect.service.errors import checked
 from aftereffect.service.messages import finite
-from aftereffect.service.settings import days, duration
+from aftereffect.service.settings import MOST_DELAY, PlanQuestion, days, duration
 
 if TYPE_CHECKING:
     from aftereffect.carryover import Bands
@@ -42,9 +43,10 @@ def pilot(
     """
     from aftereffect.carryover import Pilot
 
-    length, noise = days(settings.get("round_length", 1.0)), settings.get("noise")
-    D = int(max_lag) if max_lag.isdigit() else math.ceil(days(max_lag) / length - 1e-9)
-    n = rounds or max(D + 2 * (arms - 1) * (D + 1) + 20, D + math.ceil(12 * arms * (D + 1) / units))
+    design = checked(PlanQuestion, {"arms": arms, "units": units, "max_delay": 0, **settings}, "a pilot")
+    length, noise, D = design.round_length, design.noise, _in_rounds(max_lag, design.round_length)
+    enough = max(D + 2 * (arms - 1) * (D + 1) + 20, D + math.ceil(12 * arms * (D + 1) / units))
+    n = enough if rounds is None else rounds
     planned = Pilot(n_arms=arms, rounds=n, max_lag=D, units=units, seed=seed)
     width = None if noise is None else planned.expected_width(noise=noise)
     lines = [
@@ -62,6 +64,15 @@ def pilot(
         lines.append(f"The schedule is in {out}.")
     data = {"rounds": n, "max_lag": D, "effect": width and width.effect, "whole": width and width.whole}
     return Answer(data, lines)
+
+
+def _in_rounds(max_lag: str, length: float) -> int:
+    """Return a longest lag in rounds; it is given as their number, or as a time."""
+    try:
+        lag = int(max_lag) if totals.WHOLE.fullmatch(max_lag.strip()) else math.ceil(days(max_lag) / length - 1e-9)
+    except ValueError as error:
+        raise InvalidArgument(f"max_lag {error}") from None
+    return checks.integer("max_lag", lag, low=0, high=MOST_DELAY)
 
 
 def carryover(
