@@ -100,6 +100,10 @@ def test_a_unit_whose_name_is_zero_is_amended_as_any_other(service: Service) -> 
 
 def test_what_is_refused_is_refused_alike(service: Service) -> None:
     made = service.create(**SETTINGS)
+    for many in (partial(service.tell_many, made.id), service.bulk_ask, service.bulk_tell):
+        assert refused("invalid", 422, many, 5).detail == "items must be a list, but got 5"
+    assert refused("invalid", 422, service.tell_many, made.id, [5]).detail.startswith("items[0] must be a mapping")
+    assert "a setting to correct must be given" in refused("invalid", 422, service.correct, made.id).detail
     refused("not_found", 404, service.ask, "nobody")
     refused("not_found", 404, service.experiment, "../../etc/passwd")
     refused("invalid", 422, service.create, name="x", arms=["one"], max_delay=1)

@@ -154,8 +154,7 @@ class Service(ABC):
         """
         if items is not None and is_frame(items):
             items, csv = None, totals.of_table(items)
-        told = None if items is None else [dict(item) for item in items]
-        given = {"items": told, "csv": csv, "first": first, "ahead": ahead, "next": next, "restate": restate}
+        given = {"items": _listed(items), "csv": csv, "first": first, "ahead": ahead, "next": next, "restate": restate}
         return self._call(operations.reports, experiment, **given)
 
     def amend(
@@ -235,12 +234,11 @@ class Service(ABC):
 
     def bulk_ask(self, items: Iterable[Mapping[str, Any] | str]) -> list[Turn | Refused]:
         """Ask for many experiments at once: ids, or {"experiment", "unit"}; each item has its own answer or error."""
-        asked = [{"experiment": item} if isinstance(item, str) else dict(item) for item in items]
-        return _answers(self._call(operations.bulk_ask, items=asked))
+        return _answers(self._call(operations.bulk_ask, items=_listed(items, "experiment")))
 
     def bulk_tell(self, items: Iterable[Mapping[str, Any]]) -> list[Report | Refused]:
         """Report many totals: {"experiment", "round", "total", "unit"?}; each item has its own answer or error."""
-        return _answers(self._call(operations.bulk_tell, items=[dict(item) for item in items]))
+        return _answers(self._call(operations.bulk_tell, items=_listed(items)))
 
     def plan(self, n_arms: int, **question: Any) -> messages.Plan:
         """Return what to expect of settings; nothing is stored."""
@@ -266,6 +264,17 @@ def _items(page_after: Callable[[Any], Page[messages.Item]]) -> Iterator[message
     while page.next is not None:
         page = page_after(page.next)
         yield from page.items
+
+
+def _listed(items: Any, key: str = "") -> Any:
+    """Return items as a list of dicts; what is none is left to the rules of the operation.
+
+    key: of an item that is text.
+    """
+    if not isinstance(items, Iterable):
+        return items
+    named = ({key: item} if key and isinstance(item, str) else item for item in items)
+    return [dict(item) if isinstance(item, Mapping) else item for item in named]
 
 
 def _answers(found: messages.BulkReply[messages.Item]) -> list[messages.Item | Refused]:

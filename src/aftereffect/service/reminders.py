@@ -109,9 +109,7 @@ class Reminders:
                     silent.add(reminder.webhook)
         return calls
 
-    def _remind(
-        self, reminder: Row[Any], view: Overview, due: Due, round_: int, now: datetime.datetime
-    ) -> str | None:
+    def _remind(self, reminder: Row[Any], view: Overview, due: Due, round_: int, now: datetime.datetime) -> str | None:
         """Call a webhook, and return the outcome; None if another server calls it."""
         attempts = 1 + (reminder.attempts if reminder.round == round_ else 0)
         # Written first: if this process ends now, the call is repeated later, and no other server makes it meanwhile.

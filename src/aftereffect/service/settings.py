@@ -505,6 +505,8 @@ def corrected(known: "Overview", changes: Mapping[str, Any]) -> ExperimentSettin
     The seed stays the same. Unless a name is given, the new one is that of the old experiment and "(corrected)".
     """
     changes = {name: value for name, value in changes.items() if value is not None}
+    if not changes:
+        raise Refused("invalid", "a setting to correct must be given, such as high, but none is")
     dropped = {*(["prior"] if "arms" in changes else []), *_replaced(known, changes)}
     return checked_settings(_kept(known, dropped, "corrected", "the rounds are inherited", changes) | changes)
 

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from aftereffect.core.errors import InvalidArgument
 from aftereffect.service import fields
 from aftereffect.service.cli import arguments as args
 from aftereffect.service.cli import output
@@ -61,16 +60,12 @@ def init(
         return Answer(made.data, output.created(made))
 
 
-def correct(
-    service: "Service", settings: Annotated[args.Settings, CHANGED], experiment: Experiment = None
-) -> Answer:
+def correct(service: "Service", settings: Annotated[args.Settings, CHANGED], experiment: Experiment = None) -> Answer:
     """Correct settings that turned out wrong: a new experiment that inherits the rounds. The old one is finished.
 
     The learner hears the inherited totals where it would have played the same arm. The guarantee is void. The name is
     by default the old one and "(corrected)".
     """
-    if not settings:
-        raise InvalidArgument("a setting to correct must be given, such as --high, but none is")
     made = service.correct(chosen(service, experiment), **settings)
     return Answer(made.data, output.created(made))
 
