@@ -236,11 +236,13 @@ def test_many_rounds_at_once_are_checked():
         model.learn([[0], [2]], [[1.0], [2.0]])
     with pytest.raises(ae.InvalidArgument, match=r"arms must be from 0 to 1, or -1 for none, but got 0\.5"):
         model.learn([[0.5], [1]], [[1.0], [2.0]])  # type: ignore[list-item]
-    with pytest.raises(ae.InvalidArgument, match=r"totals must have the shape of arms, \(2, 1\), but got \(1, 1\)"):
+    with pytest.raises(ae.InvalidTotal, match=r"totals must have the shape of arms, \(2, 1\), but got shape \(1, 1\)"):
         model.learn([[0], [1]], [[1.0]])
-    with pytest.raises(ae.InvalidArgument, match=r"totals must have the shape of arms, \(3, 2\), but got \(2, 3\)"):
+    with pytest.raises(ae.InvalidTotal, match=r"totals must be numbers, NaN where missing, but got \[\['a'\], "):
+        model.learn([[0], [1]], [["a"], [2.0]])
+    with pytest.raises(ae.InvalidTotal, match=r"totals must have the shape of arms, \(3, 2\), but got shape \(2, 3\)"):
         ae.LagModel(n_arms=2, n_units=2).learn([[0, 1], [1, 0], [0, 0]], [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    with pytest.raises(ae.InvalidArgument, match=r"totals must be an array of numbers, but got .* unequal in length"):
+    with pytest.raises(ae.InvalidTotal, match=r"totals must be an array of numbers, but got .* unequal in length"):
         model.learn([[0], [1]], [[1.0], [2.0, 3.0]])
     with pytest.raises(ae.InvalidTotal, match=r"totals must lie in \[-1e\+100, 1e\+100\], but got inf in size"):
         model.learn([[0], [1]], [[1.0], [-math.inf]])
@@ -260,6 +262,29 @@ def test_columns_take_out_what_is_known_of_a_round():
     with_price.correct(3, 5.0)
     again = ae.LagModel.from_state(with_price.state())
     assert again.difference(1, 0) == with_price.difference(1, 0)
+
+
+@pytest.mark.parametrize("size", [1e100, 1e-300, 0.0])
+def test_columns_of_any_size_give_numbers_and_larger_ones_are_refused(size):
+    found = ae.LagModel(2, 1, columns=1)
+    for t in range(40):
+        found.tell(t % 2, math.sin(5.0 * t), columns=[size * math.cos(3.0 * t)])
+    assert np.isfinite([*found.effects().high, *found.best, found.loss_of_settling]).all()
+    with pytest.raises(ae.InvalidArgument, match=r"columns must lie in \[-1e\+100, 1e\+100\], but got \[-1e\+101\]"):
+        found.tell(0, 1.0, columns=[-1e101])
+    assert found.rounds == 40
+
+
+@pytest.mark.parametrize(("field", "given", "message"), [
+    ("record", {"arms": [[2]], "totals": [[1.0]], "columns": []}, "record must be rows of arms and totals"),
+    ("record", {"arms": [[0]], "totals": [[1.0]], "columns": [["a"]]}, "record must be rows of arms and totals"),
+    ("settings", {"n_arms": 2, "lags": 1}, "settings must be the arguments of LagModel"),
+])
+def test_states_that_no_model_has_are_refused(field, given, message):
+    state = {**ae.LagModel(2).state(), field: given}
+    del state["digest"]
+    with pytest.raises(ae.InvalidState, match=message):
+        ae.LagModel.from_state(state)
 
 
 @pytest.mark.parametrize("swapped", [True, False])
@@ -405,6 +430,7 @@ test_settings_are_refused_by_name = refuses([
     (lambda m: m.tell([0, 1], [1.0, 2.0]), "arms must be 1, one per unit"),
     (lambda m: m.correct(3, 1.0), "round must be at most 2, but got 3"),
     (lambda m: m.tell(0, 1.0, columns=[1.0]), "columns must have shape"),
+    (lambda m: m.tell(0, 1.0, columns=np.ones(2)), r"columns must have shape \(0,\), but got shape \(2,\)"),
 ])  # fmt: skip
 def test_reports_are_refused_by_name_and_change_nothing(call, message):
     found = ae.LagModel(2, 2)

@@ -159,6 +159,38 @@ def checked_total(total: Any) -> float:
     return math.nan if total is None else checks.total(total, low=-LARGEST, high=LARGEST)
 
 
+def checked_arms(arms: Any, n_arms: int) -> list[int]:
+    """Return the arms of a round, −1 for none."""
+    return [checks.integer("arm", arm, low=-1, high=n_arms - 1) for arm in arms]
+
+
+def checked_columns(columns: Any, count: int) -> list[float]:
+    """Return the columns of a round."""
+    found = checks.array("columns", columns, shape=(count,))
+    if np.abs(found).max(initial=0.0) > LARGEST:
+        raise InvalidArgument(f"columns must lie in [{-LARGEST:g}, {LARGEST:g}], but got {checks.shown(columns)}")
+    values: list[float] = found.tolist()
+    return values
+
+
+def checked_table(totals: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Return a table of totals, a row per round; NaN where they are missing."""
+    given = checks.as_array("totals", totals, InvalidTotal)
+    try:
+        if given.dtype.kind not in "fiuO":
+            raise TypeError
+        found = given.astype(np.float64)
+    except (TypeError, ValueError):
+        rule = "totals must be numbers, NaN where missing"
+        raise InvalidTotal(f"{rule}, but got {checks.shown(totals)}") from None
+    if found.shape != shape:
+        raise InvalidTotal(f"totals must have the shape of arms, {shape}, but got shape {found.shape}")
+    if not (np.isnan(found) | (np.abs(found) <= LARGEST)).all():
+        largest = np.nanmax(np.abs(found))
+        raise InvalidTotal(f"totals must lie in [{-LARGEST:g}, {LARGEST:g}], but got {largest:g} in size")
+    return np.asarray(found)
+
+
 def heard(params: LagParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState) -> None:
     """Hear rounds: for each, the arm (−1: none) and the total (NaN: missing) of every unit, in order."""
     for i in range(arms.shape[0]):
@@ -291,8 +323,7 @@ class LagModel(Facts):
                 raise InvalidArgument(f"{name} must be {self.n_units}, one per unit, but got {checks.shown(given)}")
         played = [-1 if a is None else checks.integer("arm", a, low=0, high=self.n_arms - 1) for a in arms_given]
         found = [checked_total(total) for total in totals_given]
-        known = checks.array("columns", columns, shape=(self.columns,)).tolist() if self.columns or columns else []
-        self._hear([(played, found, known)])
+        self._hear([(played, found, checked_columns(columns, self.columns))])
 
     def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float]]) -> None:
         """Report many rounds at once, each with the arm (−1: none) and the total (NaN: missing) of every unit.
@@ -305,12 +336,7 @@ class LagModel(Facts):
         wrong = played[(played < -1.0) | (played >= self.n_arms) | (played != np.floor(played))]
         if wrong.size:
             raise InvalidArgument(f"arms must be from 0 to {self.n_arms - 1}, or -1 for none, but got {wrong[0]:g}")
-        found = checks.as_array("totals", totals).astype(np.float64)
-        if found.shape != played.shape:
-            raise InvalidArgument(f"totals must have the shape of arms, {played.shape}, but got {found.shape}")
-        if not (np.isnan(found) | (np.abs(found) <= LARGEST)).all():
-            largest = np.nanmax(np.abs(found))
-            raise InvalidTotal(f"totals must lie in [{-LARGEST:g}, {LARGEST:g}], but got {largest:g} in size")
+        found = checked_table(totals, played.shape)
         self._hear([(*row, []) for row in zip(played.astype(int).tolist(), found.tolist(), strict=True)])
 
     def _hear(self, rounds: list[Told]) -> None:
@@ -494,12 +520,18 @@ class LagModel(Facts):
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return the model saved by `state()`."""
         fields = saved.unseal(state, "LagModel", ("settings", "record"))
-        model, record = cls(**fields["settings"]), fields["record"]
+        settings, record = fields["settings"], fields["record"]
         try:
-            arms = [[int(arm) for arm in row] for row in record["arms"]]
+            model = cls(**settings)
+        except TypeError:
+            rule = "settings must be the arguments of LagModel"
+            raise InvalidState(f"{rule}, but got {checks.shown(settings)}") from None
+        try:
+            arms = [checked_arms(row, model.n_arms) for row in record["arms"]]
             totals = [[checked_total(total) for total in row] for row in record["totals"]]
-            rounds = list(zip(arms, totals, record["columns"] or [[]] * len(arms), strict=True))
-            if {tuple(map(len, told)) for told in rounds} - {(model.n_units, model.n_units, model.columns)}:
+            columns = [checked_columns(row, model.columns) for row in record["columns"] or [[]] * len(arms)]
+            rounds = list(zip(arms, totals, columns, strict=True))
+            if {tuple(len(part) for part in told) for told in rounds} - {(model.n_units, model.n_units, model.columns)}:
                 raise ValueError
         except (TypeError, ValueError, KeyError):
             raise InvalidState(f"record must be rows of arms and totals, but got {checks.shown(record)}") from None
