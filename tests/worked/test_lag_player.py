@@ -8,6 +8,7 @@ from tests.refusals import refuses
 from tests.rounds import arms_on
 
 import aftereffect as ae
+from aftereffect.core import kernel
 from aftereffect.lags import kernels
 from aftereffect.players import lag_player
 
@@ -87,6 +88,9 @@ def test_corrections_and_rounds_learned_out_of_range_are_refused():
         player.correct(1, 11.0)
     with pytest.raises(ae.InvalidTotal, match=r"total must lie in \[0, 10\], but got -1"):
         player.learn([[0]], [[-1.0]])
+    for arms, totals in (([0], [1.0]), (None, None), ([[0]], [[1.0, 2.0]])):
+        with pytest.raises(ae.InvalidArgument, match="arms and totals must be rows of 1, one per unit, for the same"):
+            player.learn(arms, totals)
     assert [totals for _, totals in player.state()["record"]] == [[3.0]]
 
 
@@ -109,6 +113,15 @@ def test_arms_really_played_must_be_those_of_all_units(arms):
         panel.tell([1.0, 2.0, 3.0], arms=arms)
     assert panel.state() == before
     assert panel.tell([1.0, 2.0, 3.0], arms=[2, 1, 0]).arms == [2, 1, 0]
+
+
+def test_what_was_learned_alone_is_not_shared_or_copied():
+    player = ae.LagPlayer(2, max_lag=1, seed=4)
+    player.learn([[0], [1]], [[1.0], [2.0]])
+    with pytest.raises(ae.InvalidArgument, match="player must have learned nothing to be shared by units, but it has"):
+        ae.Panel(player, n_units=3)
+    with pytest.raises(ae.InvalidArgument, match="player must have learned nothing to be copied, but it has"):
+        player.fresh(seed=1)
 
 
 def test_a_panel_shares_one_model_and_continues_after_a_restore():
@@ -149,6 +162,18 @@ def test_effects_that_wear_off_are_noticed_and_arms_take_turns():
     assert [arm % 4 for arm in np.diff(arms[-40:])] == [1] * 39
 
 
+def test_plans_know_what_day_it_is_after_rounds_that_were_learned(monkeypatch):
+    monkeypatch.setattr(kernel, "entry", lambda function, *at: function)
+    days, regressors = [], kernels.regressors
+    monkeypatch.setattr(kernels, "regressors", lambda *at: days.append(at[2]) or regressors(*at))
+    player = ae.LagPlayer(2, max_lag=1, season=7, seed=3)
+    player.learn([[0], [1], [-1], [1], [0]], [[1.0], [2.0], [0.5], [2.0], [1.0]])
+    days.clear()
+    with np.errstate(over="ignore"):
+        player.ask()
+    assert min(days) == 5
+
+
 @pytest.mark.parametrize("totals", [[0.0] * 40, [1e100] * 40, [1e100, -1e100] * 20])
 def test_constant_and_huge_totals_are_played(totals):
     player = ae.LagPlayer(3, seed=2)
@@ -162,6 +187,7 @@ test_settings_are_refused_by_name = refuses([
     ({"max_lag": -1}, "max_lag must be at least 0, but got -1"),
     ({"season": 1}, "season must be at least 2, but got 1"),
     ({"horizon": 0}, "horizon must be at least 1, but got 0"),
+    ({"horizon": 10**30}, "horizon must be at most 9007199254740992, but got 1000"),
     ({"low": 2.0, "high": 1.0}, "high must be greater than 2"),
 ], lambda settings: ae.LagPlayer(2, **settings))
 

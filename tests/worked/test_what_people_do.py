@@ -109,6 +109,8 @@ def test_a_test_by_lags_is_restored_in_the_middle_and_never_names_an_arm_unseen(
 
 test_bad_settings_are_refused = refuses([
     ({"test_rounds": 0}, "test_rounds must be at least 1, but got 0"),
+    ({"test_rounds": 10**30}, "test_rounds must be at most 9007199254740992, but got 1000"),
+    ({"test_rounds": 9, "hold": 10**30}, "hold must be at most 9007199254740992, but got 1000"),
     ({"test_rounds": 9, "order": "odd"}, "order must be one of 'turns', 'random', but got 'odd'"),
     ({"test_rounds": 9, "winner": "odd"}, "winner must be one of 'means', 'lags', but got 'odd'"),
     ({"test_rounds": 9, "max_lag": -1}, "max_lag must be at least 0, but got -1"),

@@ -27,9 +27,10 @@ from aftereffect.core import checks, kernel
 from aftereffect.core.errors import InvalidArgument, InvalidState, InvalidTotal, OutOfTurn
 from aftereffect.core.kernel import DREW, OWN, FloatState, WordState, helper, routine
 from aftereffect.core.random import ARMS, uniform
+from aftereffect.core.text import counted
 from aftereffect.lags import kernels as lags
 from aftereffect.lags.kernels import JUMP, JUMP_VARIANCE, KEEP, NOISES, LagParams
-from aftereffect.lags.model import LARGEST, LagModel, checked_params, checked_total
+from aftereffect.lags.model import LARGEST, LagModel, checked_arms, checked_params, checked_total
 from aftereffect.players.base import KernelPlayer
 from aftereffect.players.limits import REFUSED, Limits, usable_total
 from aftereffect.players.protocol import PanelRound, Round
@@ -203,7 +204,7 @@ def plan(params: LagPlayerParams, n_arms: int, state: FloatState, rng: WordState
             for k in range(PLANS):
                 hold = MEAN_HOLDS[k % len(MEAN_HOLDS)]
                 cost = draw_plan(n_arms, length, hold, weights, whole, means, best, rng, arms)
-                gain = (left - length) * plan_gain(params, n_arms, state, t, length, copied, arms) - cost
+                gain = (left - length) * plan_gain(params, n_arms, state, length, copied, arms) - cost
                 if gain > most:
                     most = gain
                     mine[0], mine[1] = first_hold(length, arms), arms[0]
@@ -246,7 +247,7 @@ def draw_plan(
 
 @routine
 def plan_gain(
-    params: LagPlayerParams, n_arms: int, state: FloatState, t: int, length: int, copied: FloatState, arms: FloatState
+    params: LagPlayerParams, n_arms: int, state: FloatState, length: int, copied: FloatState, arms: FloatState
 ) -> float:
     """Return by how much the effect of the best arm is expected to grow, per round, with what a plan would show.
 
@@ -258,6 +259,8 @@ def plan_gain(
     n, member = lags.width(model, n_arms), int(work[0])
     k = member // (len(model.logs) * len(model.scales))
     rho, jumps = NOISES[k]
+    # Not the rounds asked for: others may have been learned, such as pauses, and a season goes on in them.
+    t = int(numbers[lags.ROUNDS])
     kalman, past = copied, copied[lags.filter_size(n) :]
     now, before = numbers[lags.filter_at(model, n_arms, k, 0) :], numbers[lags.history_at(model, n_arms, 0) :]
     for i in range(lags.filter_size(n)):
@@ -362,7 +365,7 @@ class LagPlayer(KernelPlayer):
     ) -> None:
         least = -LARGEST if low is None else checks.real("low", low, low=-LARGEST, high=LARGEST)
         most = LARGEST if high is None else checks.real("high", high, above=least, high=LARGEST)
-        rounds = 0 if horizon is None else checks.integer("horizon", horizon, low=1)
+        rounds = 0 if horizon is None else checks.integer("horizon", horizon, low=1, high=2**53)
         model = checked_params(n_arms, max_lag, season, 0, direction, 1)
         limits = self.limits(1, direction=direction, low=least, high=most, seed=seed, out_of_range=out_of_range)
         self.low, self.high = low, high
@@ -406,6 +409,19 @@ class LagPlayer(KernelPlayer):
             raise InvalidTotal(f"{self.refusal()}, but got {value!r}")
         return float(used)
 
+    def check_unplayed(self) -> None:
+        """Raise an error if the player has been asked, or has learned rounds, which a copy would not know."""
+        super().check_unplayed()
+        if self._record:
+            got = f"it has learned {counted(len(self._record), 'round')}"
+            raise InvalidArgument(f"player must have learned nothing to be copied, but {got}")
+
+    def _set_units(self, n_units: int) -> None:
+        if self._record:
+            got = f"it has learned {counted(len(self._record), 'round')}"
+            raise InvalidArgument(f"player must have learned nothing to be shared by units, but {got}")
+        super()._set_units(n_units)
+
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """The probability that each arm is the best, as it was when an arm was last chosen; equal before that."""
@@ -421,10 +437,15 @@ class LagPlayer(KernelPlayer):
         """
         if self._open:
             raise OutOfTurn("tell must come before learn, but a round is open")
-        played = [[checks.integer("arm", arm, low=-1, high=self.n_arms - 1) for arm in row] for row in arms]
+        rule = f"arms and totals must be rows of {self.n_units}, one per unit, for the same rounds"
+        try:
+            shapes = [len(row) for row in arms], [len(row) for row in totals]
+        except TypeError:
+            raise InvalidArgument(f"{rule}, but got {checks.shown(arms)} and {checks.shown(totals)}") from None
+        if shapes != ([self.n_units] * len(arms),) * 2:
+            raise InvalidArgument(f"{rule}, but got {checks.shown(arms)} and {checks.shown(totals)}")
+        played = [checked_arms(row, self.n_arms) for row in arms]
         found = [[math.nan if total != total else self._heard(total) for total in row] for row in totals]
-        if {*map(len, played), *map(len, found)} - {self.n_units} or len(played) != len(found):
-            raise InvalidArgument(f"arms and totals must be rows of {self.n_units}, one per unit, for the same rounds")
         self._record += list(zip(played, found, strict=True))
         self._learn_again()
 
@@ -466,8 +487,10 @@ class LagPlayer(KernelPlayer):
         record = fields["record"]
         try:
             self._record = [
-                ([int(arm) for arm in arms], [checked_total(total) for total in totals]) for arms, totals in record
+                (checked_arms(arms, self.n_arms), [checked_total(total) for total in totals]) for arms, totals in record
             ]
+            if {tuple(len(part) for part in row) for row in self._record} - {(self.n_units, self.n_units)}:
+                raise ValueError
         except (TypeError, ValueError):
             raise InvalidState(f"record must be rounds of arms and totals, but got {checks.shown(record)}") from None
         self._learn_again()

@@ -182,8 +182,8 @@ class ABTest(KernelPlayer):
         max_lag: int = 14,
         **common: Unpack[Common],
     ) -> None:
-        self.test_rounds = checks.integer("test_rounds", test_rounds, low=1)
-        self.hold = checks.integer("hold", hold, low=1)
+        self.test_rounds = checks.integer("test_rounds", test_rounds, low=1, high=2**53)
+        self.hold = checks.integer("hold", hold, low=1, high=2**53)
         self.order = checks.choice("order", order, ORDERS)
         self.winner = checks.choice("winner", winner, WINNERS)
         self.max_lag = checks.integer("max_lag", max_lag, low=0)
