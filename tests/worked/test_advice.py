@@ -296,8 +296,16 @@ class Bad(ae.advisers.Adviser):
         return self.says
 
 
+class Unspeakable(Exception):
+    """An error that has no words."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
 @pytest.mark.parametrize(("says", "why"), [
     (ValueError("no data"), "ValueError: no data"),
+    (Unspeakable(), "Unspeakable"),
     ([0.5, math.nan, 0.5], "must be finite"),
     ([0.5, -0.1, 0.6], "nonnegative"),
     ([0.0, 0.0, 0.0], "not all 0"),
@@ -313,6 +321,9 @@ def test_bad_advice_is_counted_and_ignored(says: Any, why: str) -> None:
     assert why in advised.advice.error
     assert "was ignored" in str(advised.advice)
     assert advised.certificate().terms["advice"] == pytest.approx(0.0, abs=TINY)
+    again: Any = ae.restore(advised.state(), adviser=Bad(says))
+    assert again.advice.failed == advised.advice.failed
+    assert str(again.advice).endswith("times and was ignored.")
 
 
 def test_no_advice_and_advice_that_knows_nothing_change_nothing() -> None:
@@ -667,7 +678,10 @@ def test_an_advised_player_is_not_watched() -> None:
 test_bad_arguments_are_refused = refuses([
     ({"budget": 3.0}, "budget must have shape"),
     ({"budget": (1.0, -0.5)}, r"budget\[1\] must be at least 0"),
+    ({"budget": (1e308, 0.5)}, r"budget\[0\] must be at most 1e\+100, but got 1e\+308"),
     ({"floor": 2.0}, "floor must be at most 1"),
+    ({"adviser": Opener}, r"adviser must be an object, not a class \(call it first\), but got <class"),
+    ({"adviser": Opener(), "opening": 10**30}, "opening must be at most 9007199254740992, but got 1000"),
     ({"opening": 5}, "opening must be 0, unless .* but got 5"),
     ({"adviser": Opener(), "opening": 5, "coins": [0, 1]}, "opening must be 0, unless .* but got 5"),
     ({"adviser": ae.advisers.Opinion([0.5, 0.5])}, "probabilities must have shape"),
@@ -684,6 +698,9 @@ def test_an_adviser_that_has_learned_is_refused() -> None:
 
 
 test_bad_opinions_are_refused = refuses(
-    [(bad, "probabilities must be nonnegative and not all 0, but got") for bad in ([0.0, 0.0, 0.0], [1.0, -0.5, 1.0])],
+    [
+        (bad, r"probabilities must be nonnegative, not all 0, and at most 1e\+100, but got")
+        for bad in ([0.0, 0.0, 0.0], [1.0, -0.5, 1.0], [1e308] * 3, [])
+    ],
     ae.advisers.Opinion,
 )

@@ -18,7 +18,7 @@ from aftereffect.core import checks, effects, kernel, random, saved
 from aftereffect.core.errors import InvalidArgument, InvalidState
 from aftereffect.core.kernel import FloatState, IntState, WordState, helper
 from aftereffect.lags import kernels as lags
-from aftereffect.lags.model import checked_params
+from aftereffect.lags.model import LARGEST, checked_params
 from aftereffect.players import lag_player
 from aftereffect.players.lag_player import LagPlayerParams
 from aftereffect.players.limits import limits_of
@@ -206,9 +206,9 @@ class Opinion(KernelAdviser):
 
     def __init__(self, probabilities: ArrayLike) -> None:
         found = checks.array("probabilities", probabilities, shape=("any",))
-        if found.min(initial=0.0) < 0.0 or not found.sum() > 0.0:
-            got = checks.shown(found.tolist())
-            raise InvalidArgument(f"probabilities must be nonnegative and not all 0, but got {got}")
+        if found.min(initial=0.0) < 0.0 or not 0.0 < found.max(initial=0.0) <= LARGEST:
+            rule = f"probabilities must be nonnegative, not all 0, and at most {LARGEST:g}"
+            raise InvalidArgument(f"{rule}, but got {checks.shown(found.tolist())}")
         self.probabilities = found.tolist()
 
     def form(self, setting: Setting) -> OpinionParams:
@@ -526,6 +526,10 @@ def make(adviser: Any) -> Adviser:
     """Return the adviser of this name, or the one that is given as an object."""
     if isinstance(adviser, str):
         return NAMED[checks.choice("adviser", adviser, NAMED)]()
+    if isinstance(adviser, type):
+        raise InvalidArgument(
+            f"adviser must be an object, not a class (call it first), but got {checks.shown(adviser)}"
+        )
     if not isinstance(adviser, Adviser):
         raise InvalidArgument(
             f"adviser must be None, one of {', '.join(NAMED)} or an object with the methods of "

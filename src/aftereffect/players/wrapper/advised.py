@@ -39,6 +39,8 @@ from aftereffect.players.wrapper.kernels import PLACE, ROUND, CoinCleanParams
 
 BUDGET = (8.0, 0.5)
 FLOOR = 0.02
+MOST_BUDGET, LONGEST = 1e100, 2**53
+"""The largest budget, and the longest opening."""
 
 
 class AdvisedParams(NamedTuple):
@@ -155,7 +157,9 @@ class Advice(NamedTuple):
         if self.cut:
             text += f" The budget cut advice short {self.cut:,} of {counted(self.given, 'time')}."
         if self.failed:
-            text += f" Advice failed {counted(self.failed, 'time')} and was ignored; the latest reason: {self.error}."
+            # A restored player does not know the reason.
+            reason = f"; the latest reason: {self.error}" if self.error else ""
+            text += f" Advice failed {counted(self.failed, 'time')} and was ignored{reason}."
         if self.slowest > 1.0:
             text += f" The adviser took up to {self.slowest:.1f} seconds."
         return text
@@ -164,6 +168,15 @@ class Advice(NamedTuple):
 def percentages(shares: Sequence[float]) -> str:
     """Return probabilities in words."""
     return ", ".join(f"{share:.0%}" for share in shares)
+
+
+def reason(error: Exception) -> str:
+    """Return an error of an adviser in words."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {error}"
+    except Exception:
+        return name
 
 
 class AdvisedWrapper(CoinCleanWrapper):
@@ -213,15 +226,18 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
         if not isinstance(bandit, AdaptiveTsallis):
             raise InvalidArgument(f"bandit must be an AdaptiveTsallis to be advised, but got {checks.shown(bandit)}")
         first, share = checks.array("budget", budget, shape=(2,)).tolist()
-        self.budget = [checks.real("budget[0]", first, low=0.0), checks.real("budget[1]", share, low=0.0)]
+        self.budget = [
+            checks.real(name, part, low=0.0, high=MOST_BUDGET)
+            for name, part in (("budget[0]", first), ("budget[1]", share))
+        ]
         self.floor = checks.real("floor", floor, low=0.0, high=1.0)
         self._memory = np.zeros(advice.memory_size(self.n_arms))
         self._error, self._slowest, self._called = "", 0.0, set[str]()
         self.adviser: Adviser = advisers.make(adviser)
         self.adviser.begin(self._setting())
         able = self.adviser.plays_opening and self.update_probability is not None and self.factor < math.inf
-        usual = math.ceil(self.budget[0] * self.factor) if able and not bandit.prior_price else 0
-        self.opening = usual if opening is None else checks.integer("opening", opening, low=0)
+        usual = math.ceil(min(self.budget[0] * self.factor, LONGEST)) if able and not bandit.prior_price else 0
+        self.opening = usual if opening is None else checks.integer("opening", opening, low=0, high=LONGEST)
         if self.opening and not able:
             rule = "opening must be 0, unless the adviser plays openings, coins are a bias and blocks can end"
             raise InvalidArgument(f"{rule}, but got {self.opening}")
@@ -317,7 +333,7 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
             return call(*arguments)
         except Exception as error:
             self._memory[5 * self.n_arms + advice.FAILED] += 1.0
-            self._error = f"{type(error).__name__}: {error}"
+            self._error = reason(error)
             return None
         finally:
             kind = getattr(call, "__name__", "")
@@ -429,7 +445,7 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
             raise
         except Exception as error:
             rule = "adviser must resume from the state that it returned"
-            raise InvalidState(f"{rule}, but got {checks.shown(own)}: {type(error).__name__}: {error}") from error
+            raise InvalidState(f"{rule}, but got {checks.shown(own)}: {reason(error)}") from error
 
 
 class Silent(Adviser):
