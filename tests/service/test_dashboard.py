@@ -14,7 +14,7 @@ from aftereffect.service import words as spoken
 from aftereffect.service.dashboard import views
 from aftereffect.service.dashboard.views import rounded
 from aftereffect.service.errors import Corrupt
-from aftereffect.service.experiment.commands import Ask, Pause
+from aftereffect.service.experiment.commands import Ask, Pause, Tell
 from aftereffect.service.messages import ArmEffect, Learned
 
 
@@ -127,6 +127,36 @@ def test_the_list_begins_with_what_needs_a_person_and_says_what_is_overdue(call)
     assert "due since 5 March: 6 rounds have no report" in get(call, behind).words
 
 
+def test_an_experiment_behind_schedule_names_the_round_of_the_next_decision_and_no_past_date(call):
+    call.store.now = lambda: "2026-06-10T09:00:00.000Z"
+    path = played(call, 70, start_date="2026-01-01")
+    next = call.store.experiment(identity(path)).next_decision
+    words = " ".join(get(call, path).words.split())
+    first = words[: words.index("Arms played")]
+    assert "Round 71 · due since 13 March: 90 rounds have no report" in first
+    assert f"Next decision round {next.round}" in first
+    assert next.date not in first
+
+
+def test_with_many_units_the_leader_stands_above_their_totals(call):
+    path = played(call, 40, units=12, measure="EUR")
+    call.store.perform(identity(path), Ask())
+    known = call.store.learned(identity(path))
+    first = spoken.known(known, "maximize", 1, "EUR")[0]
+    words = " ".join(get(call, path).words.split())
+    assert words.index(first) < words.index("The total of each unit, in EUR:") < words.index("Report these totals")
+
+
+def test_in_the_opening_the_page_does_not_say_that_a_guarantee_holds_the_model_back(call):
+    path = made(call, arms=["a", "b", "c"], max_delay=2, high=40, player="advised")
+    for number in range(1, 30):
+        arm = call.store.perform(identity(path), Ask())["arm"]
+        call.store.perform(identity(path), Tell(number, 10.0 + "abc".index(arm), "1"))
+    assert call.store.experiment(identity(path)).block == 0
+    assert call.store.learned(identity(path)).leader
+    assert "as far as its guarantee allows" not in get(call, path).words[: get(call, path).words.index("Arms played")]
+
+
 def test_an_unknown_address_is_a_page_for_people_and_a_problem_for_programs(call):
     found = call("GET", "/nosuchpage", headers={"Accept": "text/html,application/xhtml+xml"})
     assert (found.status_code, "text/html" in found.headers["content-type"]) == (404, True)
@@ -176,12 +206,15 @@ def test_files_are_packed_kept_and_the_wheels_own(call):
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
 def test_the_first_screen_says_leader_gain_and_next_decision(call, direction):
+    # The 71st day.
+    call.store.now = lambda: "2026-03-12T09:00:00.000Z"
     path = played(call, 70, direction=direction, start_date="2026-01-01")
     view, shown, known = call.store.experiment(identity(path)), get(call, path), call.store.learned(identity(path))
     words = " ".join(shown.words.split())
     first = words[: words.index("Arms played")]
     low, high = (views.signed(known.gain[i]) for i in (1, 2))
     assert f"between {low} and {high}; plus is better" in first
+    assert ("Saved so far, against an equal split" in first) == (direction == "minimize")
     assert f"Expected loss if {known.leader} is played from now on" in first
     assert view.next_decision.date in first
     said = spoken.known(known, direction, view.max_delay)
@@ -225,7 +258,7 @@ def test_what_was_learned_is_said_in_words():
     likely = known.model_copy(update={"sure": "likely", "lasts": None})
     assert spoken.known(likely, "maximize", None)[:2] == [
         "Letter probably brings most (probability 97%): 25 ± 15 more than the mean of the arms.",
-        "When effects come cannot be told from these totals.",
+        "These totals do not show when effects come.",
     ]
     assert not spoken.negligible(known)
     assert spoken.negligible(known.model_copy(update={"loss_per_day": 1e-12}))

@@ -194,6 +194,22 @@ def test_before_the_first_total_the_answer_has_all_fields_and_says_nothing_of_ar
     assert (found["arms"], found["leader"], found["sentences"]) == ([], None, ["No unit has reported two totals yet."])
 
 
+def test_an_arm_without_a_total_is_not_compared(store: Store) -> None:
+    one = store.create({**ADVISED, "player": "paper", "horizon": 500}).id
+    only = "Nothing can be compared yet: only one arm has been reported."
+    for number in range(1, 100):
+        arm = store.perform(one, Ask())["arm"]
+        found = store.learned(one)
+        if len([plays for plays in store.experiment(one).plays.values() if plays]) > 1:
+            break
+        store.perform(one, Tell(number, 9.0, "1"))
+    # The second arm is to be played, but has no total.
+    assert (found.leader, found.gain, found.sentences) == (None, None, [only])
+    store.perform(one, Tell(number, 9.0, "1"))
+    assert arm in {each.arm for each in store.learned(one).arms}
+    assert store.learned(one).leader is not None
+
+
 def test_beyond_a_size_there_is_no_model_and_the_report_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     hand = Hand(store, **ADVISED)
     hand.play(9)

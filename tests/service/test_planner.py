@@ -144,6 +144,18 @@ def test_many_units_or_no_delay_are_not_called_slow() -> None:
     assert "slow" not in " ".join(settled(3, 0).sentences)
 
 
+def test_nothing_is_said_of_blocks_if_the_opening_lasts_up_to_the_horizon() -> None:
+    opening = ae.default_player(4, max_delay=4, direction="maximize", adviser="lags").opening
+    text = " ".join(settled(4, 4, horizon=opening, units=60).sentences)
+    assert "Up to the horizon a model of all totals chooses the arms itself" in text
+    assert "block" not in text
+    assert "decisions per quarter" not in text
+    assert settled(4, 4, horizon=opening).mean_block is None
+    longer = settled(4, 4, horizon=opening + 1)
+    assert longer.mean_block > longer.shortest_block == 5
+    assert f"In the first {opening} rounds" in " ".join(longer.sentences)
+
+
 def test_a_horizon_too_short_is_said() -> None:
     short = settled(21, 7, horizon=20)
     assert "shorter than one mean block" in " ".join(short.sentences)

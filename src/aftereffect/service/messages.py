@@ -344,8 +344,9 @@ class Plan(Reply):
     """What the settings imply, before the start. Block lengths are in rounds; decisions are per unit.
 
     informative_from: the first round from which the worst case stays below the largest possible regret; None if never.
-    With the player "model", which plays in no blocks, there are only sentences. forecast: whether it is
-    worth while; None if it was not asked for, or if settings of this size are not simulated.
+    With the player "model", which plays in no blocks, there are only sentences; if the opening lasts up to the horizon,
+    nothing is said of blocks. forecast: whether it is worth while; None if it was not asked for, or if settings of this
+    size are not simulated.
     """
 
     max_delay: int | None = None

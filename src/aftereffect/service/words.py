@@ -160,7 +160,8 @@ def late_correction(unlearned: str | None, block_closed: bool, advised: bool) ->
 
 def plan(design: Design, found: "Rhythm", per_quarter: float) -> list[str]:
     """Return what settings imply before the start. per_quarter: decisions."""
-    return [*_rhythm(design, found), *_pace(design, per_quarter), *_promise(design, found)]
+    pace = [] if found.opening_lasts(design.horizon) else _pace(design, per_quarter)
+    return [*_rhythm(design, found), *pace, *_promise(design, found)]
 
 
 def _rhythm(design: Design, found: "Rhythm") -> list[str]:
@@ -175,6 +176,8 @@ def _rhythm(design: Design, found: "Rhythm") -> list[str]:
     if design.late_share:
         part = f"{design.late_share:.1%} of an effect arrives later than that."
         lines.append(f"{part} The guarantee includes this part; with a longer carry-over it would be smaller.")
+    if found.opening_lasts(design.horizon):
+        return [*lines, "Up to the horizon a model of all totals chooses the arms itself, as it learns."]
     if found.opening:
         first = f"In the first {counted(found.opening, 'round')} ({duration(found.opening * r)})"
         lines.append(f"{first} a model of all totals chooses the arms itself, as it learns.")
@@ -352,7 +355,7 @@ def known(found: Learned, direction: str, max_delay: int | None, measure: str | 
     lines = [f"{sure} (probability {chance(first.best)}): {by}."]
     against = [each.sentence for each in found.findings if each.found and each.name in ("changed", "held")]
     if found.lasts is None:
-        return [*lines, "When effects come cannot be told from these totals.", *against]
+        return [*lines, "These totals do not show when effects come.", *against]
     ahead = [value if effect >= 0.0 else -value for value, _, _ in first.by_lag]
     peak = ahead.index(max(ahead))
     when = "in the round of the action" if peak == 0 else f"{counted(peak, 'round')} after the action"

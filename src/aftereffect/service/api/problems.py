@@ -34,7 +34,7 @@ def refusal(error: Exception) -> Refused:
     if isinstance(error, AftereffectError):
         return Refused("invalid", str(error))
     if isinstance(error, HTTPException):
-        detail = "the path must be one of this service, but is not" if error.status_code == 404 else error.detail
+        detail = "there is nothing at this address" if error.status_code == 404 else error.detail
         return Refused({404: "not_found", 405: "not_allowed"}.get(error.status_code, "bad_request"), detail)
     if isinstance(error, RequestValidationError):
         return Refused("invalid", "the address must be that of a page, but one of its parameters is invalid")

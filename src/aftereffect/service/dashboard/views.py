@@ -211,7 +211,8 @@ def experiment_page(
         learned=learned,
         known=words.known(learned, view.direction, view.max_delay, view.measure) if learned.leader else [],
         negligible=words.negligible(learned),
-        agreement=words.agreement(learned, view.probabilities, view.player),
+        # In the opening the model itself chooses the arms.
+        agreement=words.agreement(learned, view.probabilities, view.player) if view.block else None,
         reminder=next(iter(store.reminders(experiment_id)), None),
         webhooks=store.webhooks,
         correct=1 if problem and problem["field"] in ("round", "corrected") else shown.correct,

@@ -125,7 +125,8 @@ def learned(
     gain = _gain(plays, whole, sign)
     split = abs(total - sign * gain[0])
     loss = made.loss_of_settling * len(settings.units)
-    tried = len({arm for row in seen.arms for arm in row if arm >= 0}) > 1
+    told = [zip(*row, strict=True) for row in zip(seen.arms, seen.totals, strict=True)]
+    tried = len({arm for row in told for arm, value in row if arm >= 0 and value is not None}) > 1
     found = Learned(
         experiment=id,
         rounds=len(seen.arms),

@@ -72,6 +72,10 @@ class Rhythm(NamedTuple):
     informative_from: int | None
     opening: int = 0
 
+    def opening_lasts(self, horizon: int | None) -> bool:
+        """Return whether the opening lasts up to the horizon, so that no block begins."""
+        return horizon is not None and self.opening >= horizon
+
 
 def late_price(design: Design) -> float:
     """Return what effects that arrive after max_delay add to the guarantee in each round, in units of the range."""

@@ -35,11 +35,12 @@ def plan(design: Design, found: Rhythm | None = None) -> Plan:
         return Plan(sentences=words.model_plan(design))
     found = learner.rhythm(learner.build(design, 0, learner.adviser(design)), design) if found is None else found
     per_quarter = YEAR / 4 / (found.mean_block * design.round_length)
+    blocks = not found.opening_lasts(design.horizon)
     return Plan(
         max_delay=design.max_delay,
-        shortest_block=found.shortest_block,
-        mean_block=found.mean_block,
-        decisions_per_quarter=per_quarter,
+        shortest_block=found.shortest_block if blocks else None,
+        mean_block=found.mean_block if blocks else None,
+        decisions_per_quarter=per_quarter if blocks else None,
         informative_from=found.informative_from,
         sentences=words.plan(design, found, per_quarter),
     )
