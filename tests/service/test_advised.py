@@ -239,6 +239,7 @@ def test_what_is_said_of_the_first_rounds_and_of_the_advice(store: Store) -> Non
     (said,) = [each for each in view.guarantee.paragraphs if each.startswith("The model of all totals advises")]
     assert all(share in said for share in shares)
     assert "If all advice is wrong, that adds " in said
+    assert "adds -" not in said
     whys = {row["why"].partition(" ")[2].partition(":")[0] for row in store.rounds(hand.id, limit=1000)["items"]}
     assert {"is played", "stays"} <= whys
     assert not any("not measured" in row["why"] for row in store.rounds(hand.id, limit=1000)["items"])

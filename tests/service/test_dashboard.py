@@ -227,6 +227,7 @@ def test_the_first_screen_says_leader_gain_and_next_decision(call, direction):
     # What was learned stands before the charts, and the guarantee, which says nothing yet, after them.
     assert "lose at most" not in words
     assert words.index("Arms played") < words.index(view.guarantee.sentence)
+    assert words.count(view.guarantee.sentence) == 1
 
 
 def test_the_learner_and_the_leader_agree_or_the_page_says_why():

@@ -37,8 +37,9 @@ class Client(Service):
     token: for servers that require one. timeout: seconds per attempt. transport, sleep: for tests.
 
     >>> with Client("http://127.0.0.1:8000") as client:          # doctest: +SKIP
-    ...     turn = client.ask("letters")
-    ...     client.tell("letters", turn.round, 42.0)
+    ...     made = client.create(name="mailings", arms=["letter", "email"])
+    ...     turn = client.ask(made.id)
+    ...     client.tell(made.id, turn.round, 42.0)
     """
 
     def __init__(

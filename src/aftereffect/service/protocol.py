@@ -47,7 +47,11 @@ class Service(ABC):
         self.close()
 
     def create(self, **settings: Any) -> Overview:
-        """Create an experiment: name, arms, high, max_delay or carry_over, ...; see docs/guides/service.md."""
+        """Create an experiment. Needed are name and arms; for a guarantee also high, and max_delay or carry_over.
+
+        The others are low, direction, units, round_length, start_date, measure, horizon, player, max_lag, out_of_range,
+        seed, draft, prior and warm_start: those of `aftereffect init --help`, and of docs/guides/service.md.
+        """
         return self._call(operations.create, **settings)
 
     def correct(self, experiment: str, **changes: Any) -> Overview:
@@ -241,7 +245,10 @@ class Service(ABC):
         return _answers(self._call(operations.bulk_tell, items=_listed(items)))
 
     def plan(self, n_arms: int, **question: Any) -> messages.Plan:
-        """Return what to expect of settings; nothing is stored."""
+        """Return what to expect of settings; nothing is stored.
+
+        question: settings of `create`, without a name; gap and noise, guesses as in `aftereffect.plan`.
+        """
         return self._call(operations.plan, **question | {"arms": n_arms})
 
     def create_token(self, name: str, scopes: Sequence[str]) -> messages.Token:

@@ -436,9 +436,9 @@ class PlanQuestion(Design):
     high: Number = 1.0
     """The largest effect of one action, over any consecutive rounds."""
     gap: Number | None = Field(None, gt=0.0)
-    """A guess: how much more an action of the best arm brings than one of the next."""
+    """A guess: how much more an action of the best arm brings than one of the next; by default a tenth of the range."""
     noise: Number | None = Field(None, ge=0.0)
-    """A guess: the standard deviation of a total if the arm never changes."""
+    """A guess: the standard deviation of a total if the arm never changes; by default a tenth of the range."""
 
 
 def _with_example(schema: dict[str, Any]) -> None:

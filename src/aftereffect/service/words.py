@@ -492,8 +492,9 @@ def _advice(state: "State") -> list[str]:
             f"The model of all totals advises {_shares(state, found.advised)}. With what the ends of blocks show that "
             f"is {_shares(state, found.target)}; the learner went {found.followed:.0%} of the way there."
         )
-    price = f"If all advice is wrong, that adds {amount(found.spent)} to the guarantee, by now at most "
-    return [f"{said} {price}{amount(found.budget)}."]
+    # Advice that was right may have earned more than its steps have cost.
+    spent = amount(found.spent) if found.spent > 0.0 else "nothing"
+    return [f"{said} If all advice is wrong, that adds {spent} to the guarantee, by now at most {amount(found.budget)}."]
 
 
 def _shares(state: "State", shares: Sequence[float]) -> str:
