@@ -6,12 +6,12 @@ without a change to any store. Refusals state their rule where it is checked.
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from aftereffect.core.text import amount, counted
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.certificate import Certificate
-from aftereffect.service.messages import Due, Learned, Overview, Turn
+from aftereffect.service.messages import Due, Fields, Learned, Overview, Turn
 from aftereffect.service.settings import Design, ExperimentSettings, duration
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from aftereffect.service.experiment.state import State
 
 
-def why(row: Mapping[str, Any], settings: Design) -> str:
+def why(row: Fields, settings: Design) -> str:
     """Return why a round plays its arm, and how its total is used. row: as stored. settings: with the max_delay of now.
 
     >>> from aftereffect.service.settings import PlanQuestion
@@ -46,7 +46,7 @@ def why(row: Mapping[str, Any], settings: Design) -> str:
     return f"{arm} stays: {here}, which {ends}."
 
 
-def _exception(row: Mapping[str, Any], settings: Design, here: str) -> str:
+def _exception(row: Fields, settings: Design, here: str) -> str:
     """Return why a round does not play what the learner has drawn for its block, or how its total is used otherwise."""
     arm = row["arm"]
     only = "only the model learns from this total" if settings.advised else "this total is not learned from"
@@ -79,7 +79,7 @@ def possible(settings: Design) -> str:
     return f"[{amount(low)}, {amount(high)}], the range of a total with these settings"
 
 
-def out_of_range(row: Mapping[str, Any], settings: Design) -> str:
+def out_of_range(row: Fields, settings: Design) -> str:
     """Return what is done with a total out of range."""
     then = (
         "it is recorded, but nothing is learned from it. If the total is right, low, high or max_delay is wrong: "
@@ -104,14 +104,14 @@ def exact(value: float | None) -> str:
     return "" if value is None else f"{float(value):,}".removesuffix(".0")
 
 
-def play(row: Mapping[str, Any], named: bool = False) -> str:
+def play(row: Fields, named: bool = False) -> str:
     """Return what to play in a round. named: with the unit."""
     when = f" ({row['date']})" if row["date"] else ""
     where = f" in {row['unit']}" if named else ""
     return f"Round {row['round']:,}{when}: play {row['arm']}{where}."
 
 
-def recorded(rows: Sequence[Mapping[str, Any]], named: bool = False) -> list[str]:
+def recorded(rows: Sequence[Fields], named: bool = False) -> list[str]:
     """Return how reports were recorded. rows: as stored, with `warning` where a total is out of range, or as answered.
 
     named: with their units.
@@ -130,7 +130,7 @@ def recorded(rows: Sequence[Mapping[str, Any]], named: bool = False) -> list[str
     return lines
 
 
-def _recorded(row: Mapping[str, Any], named: bool) -> str:
+def _recorded(row: Fields, named: bool) -> str:
     taken = row.get("warning") or f"{exact(row['total'])} is recorded for {row['arm']}."
     if row["total"] is None:
         taken = "closed as missing; nothing is learned from it."

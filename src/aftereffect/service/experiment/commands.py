@@ -4,13 +4,14 @@ Field values are validated when a request is read (`errors.checked` with a model
 only the rules that depend on its state.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from types import EllipsisType
 from typing import Any, NamedTuple, TypedDict, get_args
 
 from aftereffect.core.checks import shown
 from aftereffect.service.errors import Corrupt, Refused
+from aftereffect.service.experiment.round import Row
 from aftereffect.service.messages import MOST_BULK, ReportItem
 from aftereffect.service.settings import ExperimentSettings
 
@@ -151,7 +152,7 @@ def from_event(event: Event) -> Command:
 def inherit(
     source: str,
     settings: ExperimentSettings,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     pauses: Sequence[tuple[int, str]],
     skipped: list[list[int]],
 ) -> Inherit:

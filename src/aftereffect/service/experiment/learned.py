@@ -5,7 +5,7 @@ experiment remembers of another one, those in a pause, in which no arm was playe
 missing: it may be a typing error.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import numpy as np
 from aftereffect.lags import LagModel
 from aftereffect.service import words
 from aftereffect.service.experiment.commands import Remember
+from aftereffect.service.experiment.round import Row
 from aftereffect.service.messages import ArmEffect, Band, Finding, Learned, Sure
 from aftereffect.service.settings import Design, ExperimentSettings
 
@@ -35,7 +36,7 @@ class Record(NamedTuple):
 
 def record(
     settings: ExperimentSettings,
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Row],
     skipped: Sequence[Sequence[int]],
     before: Remember | None = None,
 ) -> Record:
