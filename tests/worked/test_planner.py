@@ -127,6 +127,9 @@ def test_units_are_in_the_sum_and_in_the_words() -> None:
 
 test_bad_settings_are_refused = refuses([
     ({"n_arms": 1}, "n_arms must be at least 2, but got 1"),
+    ({"gap": 1e300}, r"gap must be at most 1e\+100, but got 1e\+300"),
+    ({"noise": 1e105}, r"noise must be at most 2e\+89, but got 1e\+105"),
+    ({"gap": 1e-300, "noise": 1.0}, "noise must be at most 1e-210, but got 1"),
     ({"rounds": 5}, "rounds must be at least 6, but got 5"),
     ({"rounds": 9_000, "n_units": 7}, r"rounds \* n_units must be at most 60000, but got 9000 \* 7"),
     ({"gap": 0.0}, "gap must be greater than 0"),

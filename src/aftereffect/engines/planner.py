@@ -44,6 +44,8 @@ WORTH = 0.5
 """A player is worth while if it brings this share of what knowing the best arm would, and not less than an A/B test."""
 LONGEST, LARGEST, MOST_ARMS = 10_000, 60_000, 50
 """The most rounds, rounds × units, and arms that are simulated."""
+MOST_GAP, MOST_NOISE = 1e100, 1e90
+"""The largest gap, and the largest noise in units of the gap: beyond, sums of gains overflow."""
 DOUBLINGS, EFFORT = 3, 100_000
 """How far rounds and units are doubled to find out when a player is worth while; the effort of all worlds together."""
 
@@ -262,14 +264,15 @@ def plan(
     (True, 'the lag model')
     """
     d = checks.integer("max_delay", max_delay, low=0)
+    gap = checks.real("gap", gap, above=0.0, high=MOST_GAP)
     setting = Setting(
         n_arms=checks.integer("n_arms", n_arms, low=2, high=MOST_ARMS),
         rounds=checks.integer("rounds", rounds, low=2 * n_arms, high=LONGEST),
         n_units=checks.integer("n_units", n_units, low=1),
         max_delay=d,
         half_life=max(d / 3.0, 0.1) if half_life is None else checks.real("half_life", half_life, above=0.0),
-        gap=checks.real("gap", gap, above=0.0),
-        noise=checks.real("noise", noise, low=0.0),
+        gap=gap,
+        noise=checks.real("noise", noise, low=0.0, high=MOST_NOISE * gap),
     )
     checks.choice("player", player, tuple(PLAYERS))
     if setting.rounds * setting.n_units > LARGEST:
