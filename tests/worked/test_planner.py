@@ -108,6 +108,10 @@ def test_the_test_must_be_better_by_more_than_chance() -> None:
     assert made(60.0, 62.1, spread=1.0, model=model).recommended is model
     assert made(61.99, 62.0, spread=20.0, model=model).recommended.name == "the player"
     assert made(10.0, 66.0, spread=1.0, model=model).recommended.name == "an A/B test"
+    close = "The A/B test is ahead by no more than a standard error, and its best length is known only afterwards."
+    assert made(60.0, 60.5, spread=1.0).sentences()[1] == close
+    assert close not in made(60.0, 59.9, spread=1.0).sentences() + made(60.0, 70.0).sentences()
+    assert close not in made(40.0, 40.5, spread=1.0).sentences()
     assert not made(40.0, 30.0).worthwhile
     assert made(40.0, 30.0).sentences()[0].startswith("This is too short to learn much: the player is expected")
     assert made(60.0, 61.0, spread=3.0).player.error == pytest.approx(3.0 * math.sqrt(4.0 / 3.0) / 2.0)

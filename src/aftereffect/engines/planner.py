@@ -203,11 +203,14 @@ class Forecast:
             first = f"This is too short to learn much: {name} is expected to bring {shares}."
         elif one is self.model:
             first = f'Choose {name} instead (player "model"), which has no guarantee: it is expected to bring {shares}.'
+        chance = self.test.gain > one.gain and not self.test.ahead_of(one)
+        close = "The A/B test is ahead by no more than a standard error, and its best length is known only afterwards."
         where = f" in {setting.n_units} units" if setting.n_units > 1 else ""
         gains = [f"{other} {amount(each.gain, 3)} ± {amount(2.0 * each.error, 2)}" for other, each in named]
         half = f"{amount(setting.half_life, 2)} {round}" + ("" if setting.half_life == 1.0 else "s")
         return [
             first,
+            *([close] if self.worthwhile and chance else []),
             *self._enough(round),
             f"Over {counted(setting.rounds, round)}{where}, knowing the best arm from the start would bring "
             f"{amount(self.most, 3)} more than an equal split; {', '.join(gains)}.",
