@@ -494,7 +494,8 @@ def _advice(state: "State") -> list[str]:
         )
     # Advice that was right may have earned more than its steps have cost.
     spent = amount(found.spent) if found.spent > 0.0 else "nothing"
-    return [f"{said} If all advice is wrong, that adds {spent} to the guarantee, by now at most {amount(found.budget)}."]
+    price = f"If all advice is wrong, that adds {spent} to the guarantee, by now at most {amount(found.budget)}."
+    return [f"{said} {price}"]
 
 
 def _shares(state: "State", shares: Sequence[float]) -> str:
