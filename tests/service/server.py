@@ -10,13 +10,10 @@ import typer
 import uvicorn
 from typer.testing import CliRunner
 
+from aftereffect.cli import app
 from aftereffect.service.api.app import create_app
-from aftereffect.service.cli import mount
 from aftereffect.service.config import Config
 from aftereffect.service.store.store import Store
-
-app = typer.Typer(pretty_exceptions_enable=False)
-mount(app)
 
 
 class Ended:

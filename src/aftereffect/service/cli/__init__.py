@@ -2,7 +2,6 @@
 
 experiments   plan, init, ask, tell, upload, amend, note, status, remind, start, pause, resume, finish, away, back,
               correct, continue
-lags          pilot, carryover
 records       export, verify, backup, restore-backup       server   serve, token create | list | revoke
 arguments     the arguments and options they share         output   printed answers, and exit statuses
 """
@@ -11,7 +10,7 @@ from collections.abc import Callable
 
 import typer
 
-from aftereffect.service.cli import experiments, lags, records, server
+from aftereffect.service.cli import experiments, records, server
 from aftereffect.service.cli.arguments import command
 from aftereffect.service.cli.output import Answer
 
@@ -25,7 +24,6 @@ VERBS: dict[str, tuple[Callable[..., Answer | None], ...]] = {
         *(experiments.start, experiments.pause, experiments.resume, experiments.finish),
         *(experiments.away, experiments.back, experiments.correct, experiments.continue_),
     ),
-    "How long effects last": (lags.pilot, lags.carryover),
     "Records": (records.export, records.verify, records.backup, records.restore_backup),
     "Server": (server.serve,),
 }

@@ -11,7 +11,6 @@ An answer is printed as a few lines of text, or as the JSON that the server woul
 import errno
 import json
 import logging
-import math
 import os
 import shlex
 import sys
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from aftereffect.core.errors import AftereffectError
-from aftereffect.core.text import amount, counted, printed_table
+from aftereffect.core.text import counted, printed_table
 from aftereffect.service import messages, words
 from aftereffect.service.errors import Refused
 from aftereffect.service.settings import duration
@@ -32,8 +31,6 @@ from aftereffect.service.settings import duration
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from aftereffect.carryover import Curves
-    from aftereffect.carryover.delay import DelayChoice
 
 DONE, UNEXPECTED, INVALID, NOT_FOUND, CONFLICT, UNAVAILABLE, CORRUPT = range(7)
 BY_CODE = {"corrupt": CORRUPT, "full": UNAVAILABLE}
@@ -234,30 +231,6 @@ def status(view: messages.Overview, learned: messages.Learned) -> Lines:
         *([] if view.next_decision is None else [view.next_decision.words]),
         *([f"Guarantee: {promise.sentence}"] if promise is not None and (promise.informative or promise.void) else []),
     ]
-
-
-def carryover(curves: "Curves", names: Sequence[str], choice: "DelayChoice | None") -> Lines:
-    """Return the lines of `carryover`: what has arrived by each lag, with its band, and the max_delay chosen."""
-    bands, lags = curves.arrived, range(curves.max_lag + 1)
-
-    def cell(arm: int, lag: int) -> str:
-        value, low, high = (float(table[arm, lag]) for table in (bands.values, bands.lower, bands.upper))
-        return f"{value:+.3g} ({low:+.3g} to {high:+.3g})" if math.isfinite(value) else "not measured"
-
-    rows = [[str(lag), *(cell(arm, lag) for arm in range(len(names)))] for lag in lags]
-    alike = "The arms fade differently"
-    if curves.alike.verdict != "apart":
-        alike = "That all arms fade alike is not refuted"
-    lines: list[str | Table] = [
-        f"Effect arrived by each lag, relative to the mean of the arms, from {curves.rounds:,} totals (95% bands):",
-        printed_table(["lag", *names], rows),
-        f"No arm's effect after lag {curves.ends()} differs significantly from 0.",
-        f"{alike}. The noise of a total has a standard deviation of {amount(curves.noise, digits=3)}.",
-    ]
-    if choice is None:
-        return [*lines, "To choose a carry-over, the range of one action's effect is needed: give --low and --high."]
-    chosen = f"Chosen: a carry-over (max_delay) of {counted(choice.max_delay, 'round')}."
-    return [*lines, chosen, str(choice)]
 
 
 def comparison(found: Sequence[messages.Comparison]) -> Lines:

@@ -12,17 +12,19 @@ import typer
 
 from aftereffect.core import checks, frames
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
-from aftereffect.core.text import amount
+from aftereffect.core.text import amount, counted, printed_table
 from aftereffect.service import totals
 from aftereffect.service.cli import arguments as args
-from aftereffect.service.cli import output
-from aftereffect.service.cli.output import Answer
+from aftereffect.service.cli.output import Answer, Lines
 from aftereffect.service.errors import checked
 from aftereffect.service.messages import finite
 from aftereffect.service.settings import MOST_DELAY, PlanQuestion, days, duration
 
 if TYPE_CHECKING:
-    from aftereffect.carryover import Bands
+    from rich.table import Table
+
+    from aftereffect.carryover import Bands, Curves
+    from aftereffect.carryover.delay import DelayChoice
 
 MOST_COEFFICIENTS = 400
 """Maximum of (arms - 1) * (max_lag + 1) in an estimate, for the memory it takes."""
@@ -117,7 +119,31 @@ def carryover(
         **{"arrived": _by_arm(curves.arrived, names), "max_delay": None if choice is None else choice.max_delay},
     }
     attention = [f"Attention: {each.message}" for each in caught]
-    return Answer(data, [*attention, *output.carryover(curves, names, choice)])
+    return Answer(data, [*attention, *_shown(curves, names, choice)])
+
+
+def _shown(curves: "Curves", names: Sequence[str], choice: "DelayChoice | None") -> Lines:
+    """Return the lines of `carryover`: what has arrived by each lag, with its band, and the max_delay chosen."""
+    bands, lags = curves.arrived, range(curves.max_lag + 1)
+
+    def cell(arm: int, lag: int) -> str:
+        value, low, high = (float(table[arm, lag]) for table in (bands.values, bands.lower, bands.upper))
+        return f"{value:+.3g} ({low:+.3g} to {high:+.3g})" if math.isfinite(value) else "not measured"
+
+    rows = [[str(lag), *(cell(arm, lag) for arm in range(len(names)))] for lag in lags]
+    alike = "The arms fade differently"
+    if curves.alike.verdict != "apart":
+        alike = "That all arms fade alike is not refuted"
+    lines: list[str | Table] = [
+        f"Effect arrived by each lag, relative to the mean of the arms, from {curves.rounds:,} totals (95% bands):",
+        printed_table(["lag", *names], rows),
+        f"No arm's effect after lag {curves.ends()} differs significantly from 0.",
+        f"{alike}. The noise of a total has a standard deviation of {amount(curves.noise, digits=3)}.",
+    ]
+    if choice is None:
+        return [*lines, "To choose a carry-over, the range of one action's effect is needed: give --low and --high."]
+    chosen = f"Chosen: a carry-over (max_delay) of {counted(choice.max_delay, 'round')}."
+    return [*lines, chosen, str(choice)]
 
 
 def _by_arm(bands: "Bands", names: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:

@@ -13,7 +13,9 @@ from typing import Annotated
 import typer
 
 import aftereffect as ae
+from aftereffect.cli import carryover
 from aftereffect.service.cli import mount
+from aftereffect.service.cli.arguments import command
 from aftereffect.studies.cli import backtest, study
 
 app = typer.Typer(name="aftereffect", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -111,6 +113,8 @@ def blocks(
 app.add_typer(study, rich_help_panel="Studies and histories")
 app.command(rich_help_panel="Studies and histories")(backtest)
 mount(app)
+for verb in (carryover.pilot, carryover.carryover):
+    app.command(rich_help_panel="How long effects last")(command(verb))
 
 
 def main(arguments: list[str] | None = None) -> None:
