@@ -134,6 +134,19 @@ def test_whom_it_takes() -> None:
         assert found.startswith(message)
 
 
+def test_a_player_without_blocks_is_not_amended_by_its_panel() -> None:
+    panel = ae.Panel(ae.LagPlayer(2, max_lag=1, seed=1), n_units=2)
+    panel.ask()
+    panel.tell([1.0, 2.0])
+    for method, call in (
+        ("amend", lambda: panel.amend(1, 0.5, 0)),
+        ("correct", lambda: panel.correct(unit=0, units=2, arm=0, measured=1, was=1.0, now=0.5)),
+    ):
+        message = refused(call, ae.InvalidArgument)
+        assert message.startswith(f"player must be a wrapper to {method} a panel's totals, but got LagPlayer(")
+        assert message.endswith("it has a correct of its own")
+
+
 def test_says_what_it_is() -> None:
     panel = make("exp3", "d=2", 3)
     assert repr(panel) == f"Panel({panel.player!r}, n_units=3)"

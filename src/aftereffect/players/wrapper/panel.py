@@ -110,6 +110,7 @@ class Panel:
 
     def amend(self, round: int, total: float | None, unit: int) -> None:
         """Correct a unit's total of an earlier round of the open block, or report it late."""
+        self._check_blocks("amend")
         self.player.amend(round, total, unit)
 
     def correct(self, *, unit: int, units: int, **block: Any) -> None:
@@ -117,7 +118,15 @@ class Panel:
 
         The arguments are those of `CoinCleanWrapper.correct`.
         """
+        self._check_blocks("correct")
         self.player.correct(unit=unit, units=units, **block)
+
+    def _check_blocks(self, method: str) -> None:
+        """Raise an error if the player has no blocks, whose totals could be corrected."""
+        if not isinstance(self.player, BlockWrapper):
+            more = ": it has a correct of its own" if isinstance(self.player, LagPlayer) else ""
+            rule = f"player must be a wrapper to {method} a panel's totals"
+            raise InvalidArgument(f"{rule}, but got {checks.shown(self.player)}{more}")
 
     def regret_bound(self, horizon: int) -> float:
         """Return a bound on Σ_u R^u_T, the sum of the units' expected regrets against one common arm.
