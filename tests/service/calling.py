@@ -26,6 +26,12 @@ def path_of(operation: Operation[Any], **given: str) -> str:
     return re.sub(r"{([\w:]+)}", lambda found: {**PATHS, **given}[found[1]], operation.path)
 
 
+def example_of(operation: Operation[Any]) -> dict[str, Any]:
+    """Return a body for an operation: the example of its model; empty if the model has no fields."""
+    schema = {} if operation.body is None else operation.body.model_json_schema()
+    return dict(schema.get("examples", [{}])[0])
+
+
 class Api:
     """A client of one app; methods answer with `httpx.Response`."""
 

@@ -2,7 +2,7 @@
 
 
 import pytest
-from tests.service.calling import SETTINGS, Api, api, path_of, problem
+from tests.service.calling import SETTINGS, Api, api, example_of, path_of, problem
 
 from aftereffect.service.operations import OPERATIONS
 
@@ -113,9 +113,7 @@ OF_ONE = [name for name, each in OPERATIONS.items() if "id" in each.names]
 
 @pytest.mark.parametrize("operation", [OPERATIONS[name] for name in OF_ONE], ids=OF_ONE)
 def test_unknown_experiments_are_not_found(call: Api, operation):
-    body = {"json": {"total": 1.0}} if operation.name in ("tell", "amend", "correct", "continue_with") else {}
-    others = {"reports": {"csv": "1", "first": 1}, "note": {"note": None}, "remind": {"webhook": "sales"}}
-    body |= {"json": others[operation.name]} if operation.name in others else {}
+    body = {} if operation.body is None else {"json": example_of(operation)}
     for name in ("abcdefghijklmnop", "..%2f..%2fetc", "%00", "x" * 300, "%F0%9F%A6%8A"):
         path = path_of(operation, id=name)
         answer = call(operation.method, path, **body)
