@@ -3,16 +3,24 @@
 import asyncio
 
 import pytest
+from fastapi.routing import APIRoute
 from tests.service.calling import BASE, api
 from tests.service.pages import FORM, get, identity, made, post
 
 from aftereffect.service.api.limits import SignIns
+from aftereffect.service.dashboard.routes import router
 from aftereffect.service.experiment.commands import Ask, Pause, Tell
+
+OF_ONE = "/experiments/{experiment_id}/"
+ROUTES = [route for route in router.routes if isinstance(route, APIRoute) and "POST" in route.methods]
+FORMS = {route.name for route in ROUTES if route.path.startswith(OF_ONE)}
+"""All forms of an experiment's page."""
 
 
 @pytest.fixture
 def guarded(tmp_path):
-    with api(tmp_path, access="required") as client:
+    webhooks = {"webhooks": "sales=https://chat.example/x", "webhook_secret": "0123456789abcdef"}
+    with api(tmp_path, access="required", **webhooks) as client:
         yield client
 
 
@@ -38,7 +46,7 @@ def test_without_a_token_there_is_only_the_login(guarded):
     for place in ("/", path, "/experiments/new"):
         found = guarded("GET", place)
         assert (found.status_code, found.headers["location"].partition("?")[0]) == (303, "/login")
-    for word in ("ask", "tell", "missing", "amend", "arms", "start", "pause", "resume", "finish"):
+    for word in FORMS:
         assert post(guarded, f"{path}/{word}", {"round": "1"}).headers["location"].startswith("/login")
     for place in ("/experiments/new", "/experiments/plan"):
         assert post(guarded, place, FORM).headers["location"].startswith("/login")
@@ -70,18 +78,22 @@ def test_a_page_offers_and_takes_what_the_token_allows(guarded, scope, level):
         "ask": 1,
         "tell": 1,
         "missing": 1,
+        "reports": 1,
         "amend": 1,
+        "note": 1,
         "pause": 2,
         "resume": 2,
         "arms": 2,
+        "reminder": 2,
         "start": 2,
         "finish": 2,
     }
     headers = {"Cookie": f"aftereffect_token={guarded.store.create_token(scope, [scope])}"}
-    fields = {"round": "1", "total": "1", "corrected": "1", "arm": "email", "move": "away"}
+    assert needed.keys() == FORMS
+    fields = {"round": "1", "total": "1", "corrected": "1", "arm": "email", "move": "away", "lines": "1", "first": "1"}
     for word, least in needed.items():
         path = made(guarded, draft=word == "start")
-        if word in ("tell", "missing", "amend"):
+        if word in ("tell", "missing", "reports", "amend", "note"):
             guarded.store.perform(identity(path), Ask())
         if word == "amend":
             guarded.store.perform(identity(path), Tell(1, 2.0))
