@@ -10,8 +10,20 @@ from aftereffect.service.errors import Corrupt, Refused
 from aftereffect.service.experiment.commands import Amend, Ask, Tell
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.experiment.round import RecentRounds
+from aftereffect.service.experiment.state import PLAIN
 
 pytestmark = pytest.mark.usefixtures("unadvised")
+
+
+# What follows from the settings, from the learner or from the rounds, or lasts for one command only.
+DERIVED = {"settings", "seed", "n_units", "unit_index", "models", "least", "most", "last_round", "adviser", "opening"}
+DERIVED |= {"panel", "probabilities", "recent", "open", "may_have_decided"}
+
+
+@pytest.mark.parametrize("changes", [{}, {"player": "model", "high": None, "max_delay": None}], ids=len)
+def test_a_state_has_every_attribute_that_nothing_else_implies(changes: dict[str, Any]) -> None:
+    attributes = {name for name in vars(made(**changes)) if not name.startswith("_")}
+    assert attributes - DERIVED == {*PLAIN}
 
 
 def test_rounds_beyond_memory_are_recalled_or_refused() -> None:
