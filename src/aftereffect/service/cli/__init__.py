@@ -1,8 +1,7 @@
 """The commands of the decision service: `aftereffect init`, `ask`, `tell`, `serve` and the others.
 
-experiments   plan, init, ask, tell, upload, amend, note, status, remind, start, pause, resume, finish, away, back,
-              correct, continue
-records       export, verify, backup, restore-backup       server   serve, token create | list | revoke
+experiments   plans, experiments and their rounds          server   the server and its tokens
+records       export, verification, backup
 arguments     the arguments and options they share         output   printed answers, and exit statuses
 """
 
@@ -16,7 +15,6 @@ from aftereffect.service.cli.output import Answer
 
 __all__ = ["mount"]
 
-# By heading of the help.
 VERBS: dict[str, tuple[Callable[..., Answer | None], ...]] = {
     "Experiments": (
         *(experiments.plan, experiments.init, experiments.ask, experiments.tell, experiments.upload),
@@ -27,6 +25,7 @@ VERBS: dict[str, tuple[Callable[..., Answer | None], ...]] = {
     "Records": (records.export, records.verify, records.backup, records.restore_backup),
     "Server": (server.serve,),
 }
+"""All commands but those of tokens, by heading of the help."""
 # Unknown options are passed on as arguments, because a negative total starts with a hyphen.
 REPORTING = (experiments.tell, experiments.amend)
 

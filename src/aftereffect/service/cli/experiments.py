@@ -1,4 +1,4 @@
-"""The commands on experiments: plan, init, ask, tell, amend, status, start, pause, resume, finish, away, back."""
+"""The commands on experiments, from `plan` and `init` to `finish` and `continue`."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
