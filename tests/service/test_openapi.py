@@ -112,7 +112,8 @@ def test_examples_hold(model: type[BaseModel]):
 BODIES_IN_ORDER = {
     "create": SETTINGS, "ask": {}, "reports": {"items": [{"total": 1, "unit": 1}]}, "tell": {"total": 1, "unit": 2},
     "amend": {"total": 2, "unit": 2}, "start": {}, "pause": {}, "resume": {},
-    "plan": {"arms": 2, "max_delay": 3},
+    # A short plan: one without a horizon simulates a year.
+    "plan": {"arms": 2, "max_delay": 3, "horizon": 20},
     "bulk_ask": {"items": [{"experiment": "ID"}, {"experiment": "nobody"}]},
     "bulk_tell": {"items": [{"experiment": "ID", "round": 1, "total": 1, "unit": 1}, {"experiment": "ID"}]},
 }
