@@ -91,6 +91,10 @@ test_what_does_not_play_together_is_refused = refuses([
     (lambda: ae.simulate(wrapped(high=0.5), losses(), engine="blocks"), NOT_BLOCKS),
     (lambda: ae.simulate(wrapped(Stubborn()), losses(), engine="blocks"), NOT_BLOCKS),
     (lambda: ae.simulate(ae.Naive(ae.Exp3(3, learning_rate=0.1)), losses(), engine="blocks"), NOT_BLOCKS),
+    (
+        lambda: ae.simulate(ae.default_player(3, max_delay=2, adviser="lags"), losses(), engine="blocks"),
+        f"{NOT_BLOCKS} the player is a CompositeLossWrapper or, without an adviser, a CoinCleanWrapper, with a base",
+    ),
     (lambda: ae.simulate(wrapped(Stubborn()), losses(), engine="rounds"), NOT_ROUNDS),
     (lambda: ae.simulate(ae.Naive(Stubborn()), losses(), engine="rounds"), NOT_ROUNDS),
 ])

@@ -349,8 +349,9 @@ def choose(player: Any, losses: Losses, engine: str) -> tuple[str, Any]:
         engine = "loop" if losses.reacts or form is None else "blocks" if exact else "rounds"
     if engine in ("blocks", "cuda") and not exact:
         raise InvalidArgument(
-            f"engine must not be {engine!r} unless the player is a CompositeLossWrapper with a base in kernel form, "
-            f"whose max_delay and range cover those of the losses, but got {player!r} on {losses!r}"
+            f"engine must not be {engine!r} unless the player is a CompositeLossWrapper or, without an adviser, a "
+            "CoinCleanWrapper, with a base in kernel form, and its max_delay and range cover those of the losses, "
+            f"but got {player!r} on {losses!r}"
         )
     if engine == "rounds" and form is None:
         raise InvalidArgument(f"engine must not be 'rounds' unless the player has a kernel form, but got {player!r}")
