@@ -57,7 +57,8 @@ An adviser (`AdviserKernel`), which proposes probabilities to an advised player 
     hear(params, n_arms, state, unit, arm, total)    every unit's arm and total in every round, units in order from 0;
                                                      a total of NaN means missing
     advise(params, n_arms, state, p) -> int          write the probabilities it proposes into p; 0 if it has no advice
-    play(params, n_arms, state, rng) -> int          the next unit's arm, in a round before the player's first block
+    play(params, n_arms, state, rng) -> int          the next unit's arm, in a round before the player's first block;
+                                                     only if it plays openings
 
 Two numbers of a player's state are for observers: state[DREW] is 1 if the latest `ask` drew a new arm, and
 state[FED] is the loss that the latest `tell` fed to a base (NaN: none). Its own state begins at OWN.

@@ -86,7 +86,10 @@ class Adviser(Protocol):
         return None
 
     def advise(self) -> ArrayLike | None:
-        """Return the probabilities of the arms for the next block, up to a factor; None: no advice."""
+        """Return how probable it is that each arm is the best, up to a factor; None: no advice.
+
+        The player multiplies that by what it would play without advice, so equal numbers change nothing.
+        """
         return None
 
     def state(self) -> Any:
@@ -105,7 +108,7 @@ class Adviser(Protocol):
 class KernelAdviser(Adviser):
     """An adviser in kernel form. A subclass defines `form`, which returns the parameters for a setting.
 
-    >>> isinstance(Opinion([0.7, 0.3]), KernelAdviser)        # so the engine `blocks` can play a player that it advises
+    >>> isinstance(Opinion([0.7, 0.3]), KernelAdviser)        # so the engine `rounds` can play a player that it advises
     True
     """
 
