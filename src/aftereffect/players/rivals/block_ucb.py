@@ -1,8 +1,8 @@
 """UCB on clean windows: a simple baseline for a known delay.
 
-Blocks have exactly 2d+1 rounds, as in `fixed_block.py`. Each gives one clean window (Lemma 2), and the arm of the next
-block is the one with the smallest lower confidence bound on its mean loss. It learns fast on stochastic losses and has
-no guarantee on others. It is not an algorithm of the paper; it is a baseline for stochastic data.
+Blocks have exactly 2d+1 rounds, as those of `FixedBlock`. Each gives one clean window (Lemma 2), and the arm of the
+next block is the one with the smallest lower confidence bound on its mean loss. It learns fast on stochastic losses and
+has no guarantee on others. It is not an algorithm of the paper; it is a baseline for stochastic data.
 """
 
 import math
