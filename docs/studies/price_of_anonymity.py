@@ -25,7 +25,7 @@ def price(page: Page, rows: pl.DataFrame) -> list[str]:
         "a guarantee for any losses. Theory predicts √((d+1)K/(d+K))."
     )
     labels, words = ("d", "regret without labels / with"), "The price of not having labels against d"
-    options: dict[str, Any] = {"labels": labels, "words": words, "height": 3.4, "legend": 3}
+    options: dict[str, Any] = {"labels": labels, "words": words, "legend": 3}
     drawing = frames.by_panel("price", priced, ["n_arms", "horizon"], "max_delay", _prices, _expected, **options)
     page.figure(drawing, "The price of not having labels: measured, and predicted by the rates (dotted).")
     sizes = ["n_arms", "horizon"]
