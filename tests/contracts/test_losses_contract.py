@@ -9,18 +9,9 @@ from tests.refusals import refuses
 
 from aftereffect.core.checks import frozen
 from aftereffect.core.errors import AftereffectError, InvalidArgument, InvalidLosses, OutOfTurn
+from aftereffect.losses import spreads
 from aftereffect.losses.hard import Stacked, hard
 from aftereffect.losses.protocol import CompositeLosses, Losses
-from aftereffect.losses.spreads import (
-    anonymous_iid,
-    at_once,
-    delayed,
-    geometric,
-    kernels,
-    linear_composite,
-    random_split,
-    randomly_delayed,
-)
 from aftereffect.losses.tables import Table, constrained, drifting, iid, seasonal, switching
 
 T, K = 37, 3
@@ -46,32 +37,32 @@ FIXED: dict[str, Callable[[int], Losses]] = {
     "composite, T < d": lambda seed: CompositeLosses(dense(seed, 3, 8)),
     "composite, d = 0": lambda seed: CompositeLosses(dense(seed, T, 0)),
     "composite, rewards": lambda seed: CompositeLosses(dense(seed), direction="maximize"),
-    "at_once": lambda seed: at_once(plain(seed)),
-    "at_once, d = 5": lambda seed: at_once(plain(seed), max_delay=5),
-    "delayed by 3": lambda seed: delayed(plain(seed), delays=3),
-    "delayed by round": lambda seed: delayed(plain(seed), delays=np.arange(T) % 7),
-    "delayed by arm": lambda seed: delayed(plain(seed), delays=np.arange(T * K).reshape(T, K) % 5, max_delay=9),
-    "geometric": lambda seed: geometric(plain(seed), half_life=2.0),
-    "kernels": lambda seed: kernels(plain(seed), weights=[[1.0, 0.0], [0.5, 0.5], [0.0, 0.25]]),
-    "linear": lambda seed: linear_composite(signed(seed), coefficients=[1.0, -0.5, 0.25]),
-    "linear, T < d": lambda seed: linear_composite(plain(seed), coefficients=np.full(50, 0.02)),
+    "at_once": lambda seed: spreads.at_once(plain(seed)),
+    "at_once, d = 5": lambda seed: spreads.at_once(plain(seed), max_delay=5),
+    "delayed by 3": lambda seed: spreads.delayed(plain(seed), delays=3),
+    "delayed by round": lambda seed: spreads.delayed(plain(seed), delays=np.arange(T) % 7),
+    "delayed by arm": lambda seed: spreads.delayed(plain(seed), delays=np.arange(T * K).reshape(T, K) % 5, max_delay=9),
+    "geometric": lambda seed: spreads.geometric(plain(seed), half_life=2.0),
+    "kernels": lambda seed: spreads.kernels(plain(seed), weights=[[1.0, 0.0], [0.5, 0.5], [0.0, 0.25]]),
+    "linear": lambda seed: spreads.linear_composite(signed(seed), coefficients=[1.0, -0.5, 0.25]),
+    "linear, T < d": lambda seed: spreads.linear_composite(plain(seed), coefficients=np.full(50, 0.02)),
     "stacked": lambda seed: Losses(Stacked(frozen(plain(seed)), 2), horizon=3 * T, max_delay=2, n_arms=K),
     "stacked, short group": lambda seed: Losses(Stacked(frozen(plain(seed)), 4), horizon=100, max_delay=4, n_arms=K),
 }
 DRAWN: dict[str, Callable[[int], Losses]] = {
-    "iid at once": lambda seed: at_once(iid(T, means=MEANS, seed=seed)),
-    "beta, geometric": lambda seed: geometric(iid(T, means=MEANS, seed=seed, law="beta"), half_life=3.0),
-    "switching, kernels": lambda seed: kernels(switching(T, n_arms=K, seed=seed), weights=np.full((K, 4), 0.25)),
-    "constrained, delayed": lambda seed: delayed(constrained(T, n_arms=K, seed=seed), delays=6),
-    "drifting, split": lambda seed: random_split(drifting(T, n_arms=K, seed=seed), max_delay=5, seed=seed),
-    "seasonal, linear": lambda seed: linear_composite(
+    "iid at once": lambda seed: spreads.at_once(iid(T, means=MEANS, seed=seed)),
+    "beta, geometric": lambda seed: spreads.geometric(iid(T, means=MEANS, seed=seed, law="beta"), half_life=3.0),
+    "switching, kernels": lambda seed: spreads.kernels(switching(T, n_arms=K, seed=seed), weights=[[0.25] * 4] * K),
+    "constrained, delayed": lambda seed: spreads.delayed(constrained(T, n_arms=K, seed=seed), delays=6),
+    "drifting, split": lambda seed: spreads.random_split(drifting(T, n_arms=K, seed=seed), max_delay=5, seed=seed),
+    "seasonal, linear": lambda seed: spreads.linear_composite(
         seasonal(T, n_arms=K, seed=seed, period=12.0), coefficients=[0.5, 0.5]
     ),
-    "split": lambda seed: random_split(plain(0), max_delay=6, seed=seed),
-    "split, T < d": lambda seed: random_split(signed(0), max_delay=60, seed=seed),
-    "randomly delayed": lambda seed: randomly_delayed(plain(0), max_delay=8, seed=seed),
-    "randomly delayed by arm": lambda seed: randomly_delayed(plain(0), max_delay=8, seed=seed, per_arm=True),
-    "anonymous": lambda seed: anonymous_iid(
+    "split": lambda seed: spreads.random_split(plain(0), max_delay=6, seed=seed),
+    "split, T < d": lambda seed: spreads.random_split(signed(0), max_delay=60, seed=seed),
+    "randomly delayed": lambda seed: spreads.randomly_delayed(plain(0), max_delay=8, seed=seed),
+    "randomly delayed by arm": lambda seed: spreads.randomly_delayed(plain(0), max_delay=8, seed=seed, per_arm=True),
+    "anonymous": lambda seed: spreads.anonymous_iid(
         horizon=T, means=MEANS, delay_law=("exponential", 5.0), seed=seed, max_delay=10
     ),
     "hard": lambda seed: hard(K, max_delay=3, horizon=T, seed=seed),
@@ -197,7 +188,7 @@ def test_buffers_are_carried_over_from_chunk_to_chunk(max_delay):
     horizon = 5000
     rng = np.random.default_rng(0)
     values, delays = rng.random((horizon, K)), rng.integers(max_delay + 1, size=horizon)
-    losses = delayed(values, delays=delays, max_delay=max_delay)
+    losses = spreads.delayed(values, delays=delays, max_delay=max_delay)
     arms = arms_for(losses)
     wanted = np.zeros(horizon + max_delay)
     for t in range(horizon):
@@ -214,11 +205,11 @@ test_bad_arms_are_named = refuses([
     ([0, 1, 2, 0], r"arms must lie in 0\.\.1, but arms\[2\] is 2"),
     ([0, -1, 0, 0], r"arms must lie in 0\.\.1, but arms\[1\] is -1"),
     ([[0], [1, 0], 0, 0], r"arms must be an array of numbers, but got \[\[0\], \[1, 0\], 0, 0\]"),
-], lambda arms: at_once(np.zeros((4, 2))).totals(arms))
+], lambda arms: spreads.at_once(np.zeros((4, 2))).totals(arms))
 
 
 def test_arms_may_be_of_any_integer_type_and_layout():
-    losses = at_once(plain(0))
+    losses = spreads.at_once(plain(0))
     arms = np.arange(T) % K
     strided = np.repeat(arms, 2)[::2]
     strided.flags.writeable = False
@@ -227,7 +218,7 @@ def test_arms_may_be_of_any_integer_type_and_layout():
 
 
 def test_a_refused_play_changes_nothing():
-    losses = at_once(plain(0))
+    losses = spreads.at_once(plain(0))
     stream = losses.stream()
     with pytest.raises(InvalidArgument, match="arm must be at most 2, but got 3"):
         stream.play(3)
@@ -241,4 +232,4 @@ def test_losses_need_a_registered_kernel():
 
 def test_repr_names_kernel_and_sizes():
     sizes = "horizon=37, max_delay=3, n_arms=3"
-    assert repr(delayed(plain(0), delays=3)) == f"Losses(Delayed, {sizes}, direction='minimize')"
+    assert repr(spreads.delayed(plain(0), delays=3)) == f"Losses(Delayed, {sizes}, direction='minimize')"

@@ -22,18 +22,7 @@ from aftereffect.core.effects import effects, stretch_bounds
 from aftereffect.lags.kernels import KEEP, judgement_size
 from aftereffect.players.advisers import AGAIN, FIRST, Lags, Setting, model_at
 from aftereffect.service.errors import Refused
-from aftereffect.service.experiment.commands import (
-    Amend,
-    Ask,
-    Away,
-    Back,
-    Command,
-    Finish,
-    Pause,
-    Resume,
-    Start,
-    Tell,
-)
+from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.experiment import Done, Experiment
 from aftereffect.service.experiment.round import with_block
 from aftereffect.service.settings import checked_settings
@@ -144,7 +133,7 @@ class Machine(RuleBasedStateMachine):
 
     # What the experiment is told, and what must come of it.
 
-    def carry_out(self, command: Command) -> Done:
+    def carry_out(self, command: commands.Command) -> Done:
         self.clock += 1
         wanted = self.experiment.forgotten(command)
         recalled = None if wanted is None else self.rows[wanted]
@@ -159,14 +148,14 @@ class Machine(RuleBasedStateMachine):
             self.log.append(done.event)
         return done
 
-    def refuse(self, command: Command, code: str) -> None:
+    def refuse(self, command: commands.Command, code: str) -> None:
         before = self.experiment.state()["digest"]
         with pytest.raises(Refused) as caught:
             self.carry_out(command)
         assert caught.value.code == code, (command, caught.value.detail)
         assert self.experiment.state()["digest"] == before
 
-    def repeat(self, command: Command) -> Done:
+    def repeat(self, command: commands.Command) -> Done:
         before = self.experiment.state()["digest"]
         done = self.carry_out(command)
         assert (done.event, done.rows) == (None, [])
@@ -205,27 +194,27 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def start(self) -> None:
         if self.state == "draft":
-            assert self.carry_out(Start()).answer["state"] == "running"
+            assert self.carry_out(commands.Start()).answer["state"] == "running"
             self.state = "running"
         elif self.state == "running":
-            self.repeat(Start())
+            self.repeat(commands.Start())
         else:
-            self.refuse(Start(), "wrong_state")
+            self.refuse(commands.Start(), "wrong_state")
 
     @rule(u=st.none() | st.integers(0, 2))
     def ask(self, u: int | None) -> None:
         unit = None if u is None else self.units[u % len(self.units)]
         if self.state != "running":
-            self.refuse(Ask(unit), "wrong_state")
+            self.refuse(commands.Ask(unit), "wrong_state")
             return
         if self.open:
-            answer = self.repeat(Ask(unit)).answer
+            answer = self.repeat(commands.Ask(unit)).answer
             waits = [v for v in self.units if (self.last, self.units.index(v)) not in self.reports]
             assert answer["unit"] == (waits[0] if unit is None else unit)
             row = self.rows[self.last, answer["unit"]]
             assert {name: answer[name] for name in row} == row
             return
-        self.check_opened(self.carry_out(Ask(unit)), unit)
+        self.check_opened(self.carry_out(commands.Ask(unit)), unit)
 
     def check_opened(self, done: Done, unit: str | None) -> None:
         self.last += 1
@@ -273,7 +262,7 @@ class Machine(RuleBasedStateMachine):
             self.report(*key, self.reports[key])
 
     def report(self, number: int, u: int, total: float | None) -> None:
-        command = Tell(number, total, self.units[u])
+        command = commands.Tell(number, total, self.units[u])
         if number < 1:
             self.refuse(command, "invalid")
         elif number > self.last:
@@ -298,7 +287,7 @@ class Machine(RuleBasedStateMachine):
             if self.state != "running":
                 return
             if not self.open:
-                self.check_opened(self.carry_out(Ask()), None)
+                self.check_opened(self.carry_out(commands.Ask()), None)
             for u in range(len(self.units)):
                 if (self.last, u) not in self.reports:
                     self.report(self.last, u, total)
@@ -321,7 +310,7 @@ class Machine(RuleBasedStateMachine):
         key = (self.last, u)
         known = self.reports.get(key)
         if key in self.reports and total != known and was != known:
-            self.refuse(Amend(*(self.last, total, self.units[u]), was=was), "conflict")
+            self.refuse(commands.Amend(*(self.last, total, self.units[u]), was=was), "conflict")
         self.correct(self.last, u, total, **({"was": known} if key in self.reports else {}))
 
     @precondition(lambda self: self.state != "draft" and not self.paper)
@@ -335,7 +324,7 @@ class Machine(RuleBasedStateMachine):
             self.correct(*learned[-1 - pick % len(learned)], total)
 
     def correct(self, number: int, u: int, total: float | None, **was: float | None) -> None:
-        command = Amend(number, total, self.units[u], **was)
+        command = commands.Amend(number, total, self.units[u], **was)
         if number < 1:
             self.refuse(command, "invalid")
         elif number > self.last:
@@ -367,7 +356,7 @@ class Machine(RuleBasedStateMachine):
             # It judges anew, however few rounds there are since the last time.
             self.adviser._numbers[AGAIN] = FIRST
 
-    def correct_late(self, command: Amend, number: int, u: int, total: float | None) -> None:
+    def correct_late(self, command: commands.Amend, number: int, u: int, total: float | None) -> None:
         """Correct a total that was learned from: what was learned follows, unless a substitute was played."""
         _, end, fed, first = next(block for block in reversed(self.blocks) if block[0] <= number)
         row = self.rows[number, self.units[u]]
@@ -397,33 +386,33 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def pause(self) -> None:
         if self.state == "running":
-            self.carry_out(Pause())
+            self.carry_out(commands.Pause())
             self.state = "paused"
         elif self.state == "paused":
-            self.repeat(Pause())
+            self.repeat(commands.Pause())
         else:
-            self.refuse(Pause(), "wrong_state")
+            self.refuse(commands.Pause(), "wrong_state")
 
     @rule()
     def resume(self) -> None:
         if self.state == "paused":
-            self.carry_out(Resume())
+            self.carry_out(commands.Resume())
             self.state = "running"
             if self.d:
                 self.warm_until = self.last + self.d
                 if self.open and self.last > self.opening:
                     self.withheld |= {(self.last, u) for u in range(len(self.units))}
         elif self.state == "running":
-            self.repeat(Resume())
+            self.repeat(commands.Resume())
         else:
-            self.refuse(Resume(), "wrong_state")
+            self.refuse(commands.Resume(), "wrong_state")
 
     @precondition(lambda self: self.state == "running")
     @rule(asked=st.booleans())
     def interrupt(self, asked: bool) -> None:
         """Pause and resume, with a round open or not, and play on into the warm-up."""
         if asked and not self.open:
-            self.check_opened(self.carry_out(Ask()), None)
+            self.check_opened(self.carry_out(commands.Ask()), None)
         self.pause()
         self.resume()
         self.play_on(2, 0.5, False)
@@ -431,7 +420,7 @@ class Machine(RuleBasedStateMachine):
     @rule(arm=st.integers(0, 3))
     def arm_away(self, arm: int) -> None:
         arm %= len(self.arms)
-        command = Away(self.arms[arm])
+        command = commands.Away(self.arms[arm])
         if arm in self.away:
             self.repeat(command)
         elif self.state == "finished":
@@ -446,7 +435,7 @@ class Machine(RuleBasedStateMachine):
     @rule(arm=st.integers(0, 3))
     def arm_back(self, arm: int) -> None:
         arm %= len(self.arms)
-        command = Back(self.arms[arm])
+        command = commands.Back(self.arms[arm])
         if arm not in self.away:
             self.repeat(command)
         elif self.state == "finished":
@@ -470,11 +459,11 @@ class Machine(RuleBasedStateMachine):
     @rule(asked=st.booleans())
     def finish(self, asked: bool) -> None:
         if asked and self.state == "running" and not self.open:
-            self.check_opened(self.carry_out(Ask()), None)
+            self.check_opened(self.carry_out(commands.Ask()), None)
         if self.state == "finished":
-            self.repeat(Finish())
+            self.repeat(commands.Finish())
             return
-        self.carry_out(Finish())
+        self.carry_out(commands.Finish())
         if self.open:
             missing = [(self.last, u) for u in range(len(self.units)) if (self.last, u) not in self.reports]
             self.reports |= dict.fromkeys(missing)

@@ -8,19 +8,7 @@ import pytest
 from tests.service.playing import AT, made
 
 from aftereffect.service import words
-from aftereffect.service.experiment.commands import (
-    Amend,
-    Ask,
-    Away,
-    Back,
-    Command,
-    Finish,
-    Inherit,
-    Note,
-    Pause,
-    Resume,
-    Tell,
-)
+from aftereffect.service.experiment import commands
 from aftereffect.service.experiment.experiment import Experiment
 from aftereffect.service.experiment.learned import Record, learned
 
@@ -36,11 +24,11 @@ def reworded(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(words, name, lambda *given, _say=function, **named: other(_say(*given, **named)))
 
 
-def rounds(numbers: range, total: float = 0.5) -> list[Command]:
-    return [each for t in numbers for each in (Ask(), Tell(t, total))]
+def rounds(numbers: range, total: float = 0.5) -> list[commands.Command]:
+    return [each for t in numbers for each in (commands.Ask(), commands.Tell(t, total))]
 
 
-def stored(experiment: Experiment, script: list[Command]) -> list[str]:
+def stored(experiment: Experiment, script: list[commands.Command]) -> list[str]:
     """Return all that is stored of an experiment, as text: the events, the rows and the state."""
     found, rows = [], {}
     for command in script:
@@ -55,23 +43,25 @@ def stored(experiment: Experiment, script: list[Command]) -> list[str]:
 def spoken(settings: dict[str, Any]) -> list[str]:
     """Return the sentences that are shown of an experiment in its first round."""
     experiment = made(**settings)
-    asked, view = experiment.do(Ask(), AT).answer, experiment.view()
+    asked, view = experiment.do(commands.Ask(), AT).answer, experiment.view()
     guarantee, seen = view.guarantee, Record([[t % 2] for t in range(9)], [[float(t % 3)] for t in range(9)])
     known = learned("x", experiment.settings, seen, seen, [], 9.0).sentences
     lines = [asked["why"], view.next_decision.words, *known, *view.plan.sentences]
     return [*lines, *guarantee.paragraphs, guarantee.sentence, *view.alarms]
 
 
-def scripts() -> list[tuple[dict[str, Any], list[Command]]]:
+def scripts() -> list[tuple[dict[str, Any], list[commands.Command]]]:
     """Return settings and commands of experiments with each kind of round, report and event."""
-    arm = made().do(Ask(), AT).answer["arm"]
-    common = [*rounds(range(1, 30)), Ask(), Tell(30, 7.0), Amend(30, 0.25), Amend(2, 0.75), Note(3, "fair"), Away(arm)]
-    common += [*rounds(range(31, 50)), Back(arm), Ask(), Pause(), Resume(), Tell(50, 0.5), *rounds(range(51, 60))]
+    arm = made().do(commands.Ask(), AT).answer["arm"]
+    common = [*rounds(range(1, 30)), commands.Ask(), commands.Tell(30, 7.0), commands.Amend(30, 0.25)]
+    common += [commands.Amend(2, 0.75), commands.Note(3, "fair"), commands.Away(arm), *rounds(range(31, 50))]
+    common += [commands.Back(arm), commands.Ask(), commands.Pause(), commands.Resume(), commands.Tell(50, 0.5)]
+    common += rounds(range(51, 60))
     past = [["2026-01-01", AT, [[t % 3, 0.5, 0.25, AT, None]]] for t in range(20)]
     return [
-        ({}, [*common, Finish()]),
-        ({"player": "paper", "horizon": 1000, "out_of_range": "clip"}, [*common, Finish()]),
-        ({"max_delay": 2}, [Inherit("other", past, [[5, 4]], []), *rounds(range(21, 40))]),
+        ({}, [*common, commands.Finish()]),
+        ({"player": "paper", "horizon": 1000, "out_of_range": "clip"}, [*common, commands.Finish()]),
+        ({"max_delay": 2}, [commands.Inherit("other", past, [[5, 4]], []), *rounds(range(21, 40))]),
     ]
 
 

@@ -6,19 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.theory.adaptive_reference import (
-    GROWTH,
-    Vector,
-    baselines,
-    cap,
-    charge,
-    distribution,
-    divergence,
-    estimates,
-    mass,
-    stability,
-    widest_cap,
-)
+from tests.theory import adaptive_reference as ref
 
 TINY = 1e-9
 
@@ -26,10 +14,10 @@ TINY = 1e-9
 class Case:
     """A state, as q and η, with the top v of losses and a prediction; the cap, or the widest there is."""
 
-    def __init__(self, q: Vector, rate: float, top: float, expected: float, widest: bool) -> None:
+    def __init__(self, q: ref.Vector, rate: float, top: float, expected: float, widest: bool) -> None:
         self.q, self.rate, self.top, self.K = q, rate, top, len(q)
         self.losses = tuple(rate / math.sqrt(x) for x in q)
-        self.b = baselines(q, rate, expected, top, widest)
+        self.b = ref.baselines(q, rate, expected, top, widest)
         self.widest = widest
         self.h = 2.0 * (math.sqrt(self.K) - 1.0)
 
@@ -44,7 +32,7 @@ def cases() -> list[Case]:
         share = (0.0, 10.0 ** rng.uniform(-2.0, 0.0), 1.0, 10.0)[rng.integers(4)]
         rate, widest = 10.0 ** rng.uniform(-3.0, 3.0), bool(rng.integers(2))
         found.append(Case(tuple((q / q.sum()).tolist()), rate, top, share * top, widest))
-    corners: list[Vector] = [(0.5, 0.5), (0.25, 0.75), (1e-9, 1 - 1e-9), (1e-4, 0.5, 0.5 - 1e-4), (0.25,) * 4]
+    corners: list[ref.Vector] = [(0.5, 0.5), (0.25, 0.75), (1e-9, 1 - 1e-9), (1e-4, 0.5, 0.5 - 1e-4), (0.25,) * 4]
     rates = (1e-3, 0.5, 1.0, 2.0, 1e3)
     found += [Case(q, eta, 1.0, 1.0, widest) for q in corners for eta in rates for widest in (False, True)]
     return found
@@ -62,7 +50,7 @@ def test_the_cap_meets_both_conditions_and_the_widest_is_as_large_as_can_be() ->
     for g in 10.0 ** np.linspace(-6, 6, 200):
         for top in (0.1, 1.0, 7.0):
             rate = top / (g * 0.3)
-            b, widest = cap(top, rate, 0.09), widest_cap(top, rate, 0.09)
+            b, widest = ref.cap(top, rate, 0.09), ref.widest_cap(top, rate, 0.09)
             assert 0.0 < b <= widest * (1.0 + 1e-12) <= top * (1.0 + TINY)
             assert widest < (top / g) * (1.0 + TINY)
             assert room(b / top, g) >= -TINY
@@ -72,8 +60,8 @@ def test_the_cap_meets_both_conditions_and_the_widest_is_as_large_as_can_be() ->
             assert b * b * g <= 0.25 * top * top * (1.0 + TINY)
             assert widest * widest * g <= 0.382 * top * top
     # Small rates: nearly all of η√q. Large: nearly all of v.
-    assert cap(1.0, 1e-3, 1.0) == pytest.approx(1e-3, rel=2e-3)
-    assert cap(1.0, 1e3, 1.0) == pytest.approx(1.0, rel=2e-3)
+    assert ref.cap(1.0, 1e-3, 1.0) == pytest.approx(1e-3, rel=2e-3)
+    assert ref.cap(1.0, 1e3, 1.0) == pytest.approx(1.0, rel=2e-3)
 
 
 def test_shifts_that_are_always_valid() -> None:
@@ -82,7 +70,7 @@ def test_shifts_that_are_always_valid() -> None:
         q, eta, b = case.q, case.rate, case.b
         for arm in range(case.K):
             for loss in losses_of(case, arm):
-                z = estimates(q, b, arm, loss)
+                z = ref.estimates(q, b, arm, loss)
                 for i in range(case.K):
                     own, low = ((z[i] - c) * math.sqrt(q[i]) / eta for c in (b[arm], min(b)))
                     assert min(own, low) > -1.0
@@ -101,19 +89,19 @@ def test_the_stability_is_the_least_charge_over_all_shifts() -> None:
         q, eta = case.q, case.rate
         for arm in range(case.K):
             for loss in losses_of(case, arm)[:2]:
-                z = estimates(q, case.b, arm, loss)
-                exact = stability(case.losses, eta, z)
+                z = ref.estimates(q, case.b, arm, loss)
+                exact = ref.stability(case.losses, eta, z)
                 scale = max(exact, 1e-12 * case.top)
                 assert exact >= -TINY * scale
                 lowest = min(z[i] + eta / math.sqrt(q[i]) for i in range(case.K))
                 for c in (case.b[arm], min(case.b), *(lowest - 10.0**k * case.top for k in range(-3, 2))):
-                    assert exact <= charge(q, eta, z, c) * (1.0 + 1e-6) + 1e-9 * case.top
+                    assert exact <= ref.charge(q, eta, z, c) * (1.0 + 1e-6) + 1e-9 * case.top
                 # The best shift is the difference of the multipliers: then q̃ needs no multiplier of its own.
-                after = distribution(tuple(x + y for x, y in zip(case.losses, z, strict=True)), eta)
+                after = ref.distribution(tuple(x + y for x, y in zip(case.losses, z, strict=True)), eta)
                 top = max(range(case.K), key=lambda i: after[i])
                 best = case.losses[top] + z[top] - eta / math.sqrt(after[top])
-                assert charge(q, eta, z, best) == pytest.approx(exact, rel=1e-3, abs=1e-6 * case.top)
-                nearest = min(nearest, abs(charge(q, eta, z, best) / scale - 1.0))
+                assert ref.charge(q, eta, z, best) == pytest.approx(exact, rel=1e-3, abs=1e-6 * case.top)
+                nearest = min(nearest, abs(ref.charge(q, eta, z, best) / scale - 1.0))
     assert nearest < 1e-9
 
 
@@ -162,7 +150,7 @@ def test_moments_of_the_other_arms_bound_the_charge() -> None:
                     bound = by_moments(case, arm, loss, c)
                     if bound == math.inf:
                         continue
-                    exact = charge(q, eta, estimates(q, b, arm, loss), b[arm] + c)
+                    exact = ref.charge(q, eta, ref.estimates(q, b, arm, loss), b[arm] + c)
                     assert exact <= bound * (1.0 + 1e-7) + 1e-9 * case.top
                     used += 1
                     if exact > 1e-3 * case.top:
@@ -178,12 +166,12 @@ def test_every_cost_is_at_most_half_as_much_again_as_the_top() -> None:
         most = 1.764 if case.widest else 1.5
         for arm in range(case.K):
             for loss in losses_of(case, arm):
-                z = estimates(q, b, arm, loss)
+                z = ref.estimates(q, b, arm, loss)
                 x = loss - b[arm]
                 alone = x * x / (eta * math.sqrt(q[arm]) + x)
                 found = {
-                    "own": charge(q, eta, z, b[arm]) / case.top,
-                    "low": charge(q, eta, z, min(b)) / case.top,
+                    "own": ref.charge(q, eta, z, b[arm]) / case.top,
+                    "low": ref.charge(q, eta, z, min(b)) / case.top,
                     "crude": crude(case, arm, loss) / case.top,
                     "others": (crude(case, arm, loss) - alone) / case.top,
                 }
@@ -196,7 +184,7 @@ def test_every_cost_is_at_most_half_as_much_again_as_the_top() -> None:
     assert reached["others"] > 0.1
 
 
-def factor(q: Vector, twice: float) -> float:
+def factor(q: ref.Vector, twice: float) -> float:
     return math.fsum(math.sqrt(x) + twice * x**1.5 * (1.0 - x) for x in q)
 
 
@@ -209,10 +197,8 @@ def test_the_mean_cost_over_the_arm_played() -> None:
             for arm in range(case.K):
                 shift = min(case.b)
                 # The adversary picks each arm's loss to make its own part worst.
-                mean += q[arm] * max(
-                    crude(case, arm, loss) if twice == 2.0 else charge(q, eta, estimates(q, case.b, arm, loss), shift)
-                    for loss in losses_of(case, arm)
-                )
+                charged = [ref.charge(q, eta, ref.estimates(q, case.b, arm, x), shift) for x in losses_of(case, arm)]
+                mean += q[arm] * max([crude(case, arm, x) for x in losses_of(case, arm)] if twice == 2.0 else charged)
             reached[twice] = max(reached[twice], mean / (v * v / eta * factor(q, twice)))
     assert all(0.8 < x <= 1.0 + TINY for x in reached.values())
 
@@ -234,28 +220,28 @@ def test_the_square_of_the_rate_grows_by_a_constant_on_average() -> None:
         grown = 0.0
         for arm in range(case.K):
             cost = max(crude(case, arm, loss) for loss in losses_of(case, arm))
-            grown += q[arm] * ((eta + GROWTH * cost / h) ** 2 - eta * eta)
+            grown += q[arm] * ((eta + ref.GROWTH * cost / h) ** 2 - eta * eta)
         square = 2.25 - 1.25 / case.K
-        most = v * v * (2.0 * GROWTH * factor(q, 2.0) / h + GROWTH**2 * square / h**2)
+        most = v * v * (2.0 * ref.GROWTH * factor(q, 2.0) / h + ref.GROWTH**2 * square / h**2)
         assert grown <= most * (1.0 + TINY)
-        reached = max(reached, grown / (v * v * 4.0 * GROWTH * case.K / h**2))
+        reached = max(reached, grown / (v * v * 4.0 * ref.GROWTH * case.K / h**2))
     assert 0.25 < reached <= 1.0
 
 
 def test_mass_moved_by_estimates_and_by_the_rate() -> None:
     reached, rated = 0.0, 0.0
     for case in cases():
-        q, eta = distribution(case.losses, case.rate), case.rate
+        q, eta = ref.distribution(case.losses, case.rate), case.rate
         for arm in range(case.K):
             for loss in losses_of(case, arm)[:2]:
-                z = estimates(case.q, case.b, arm, loss)
-                after = distribution(tuple(x + y for x, y in zip(case.losses, z, strict=True)), eta)
-                d = divergence(q, after, eta)
-                assert mass(q, after) <= math.sqrt(d / eta) + 1e-7
-                if mass(q, after) > 1e-3:
-                    reached = max(reached, mass(q, after) / math.sqrt(d / eta))
+                z = ref.estimates(case.q, case.b, arm, loss)
+                after = ref.distribution(tuple(x + y for x, y in zip(case.losses, z, strict=True)), eta)
+                d = ref.divergence(q, after, eta)
+                assert ref.mass(q, after) <= math.sqrt(d / eta) + 1e-7
+                if ref.mass(q, after) > 1e-3:
+                    reached = max(reached, ref.mass(q, after) / math.sqrt(d / eta))
         for ratio in (1.001, 1.5, 20.0):
-            moved = mass(q, distribution(case.losses, ratio * eta))
+            moved = ref.mass(q, ref.distribution(case.losses, ratio * eta))
             assert moved <= 2.0 * math.log(ratio) + TINY
             rated = max(rated, moved / (2.0 * math.log(ratio)))
     # 2^{−1/4} = 0.8409 at (½, ½) and small moves.
@@ -264,7 +250,7 @@ def test_mass_moved_by_estimates_and_by_the_rate() -> None:
     # Many arms with next to nothing each, and one with a tenth: nearly all of the mass is on its way out or in.
     q = (0.1,) + (0.9 / 3000,) * 3000
     losses = tuple(1.0 / math.sqrt(x) for x in q)
-    assert 0.5 < mass(q, distribution(losses, 1.001)) / (2.0 * math.log(1.001)) <= 1.0
+    assert 0.5 < ref.mass(q, ref.distribution(losses, 1.001)) / (2.0 * math.log(1.001)) <= 1.0
 
 
 def test_an_average_of_units_costs_at_most_the_average() -> None:
@@ -273,13 +259,13 @@ def test_an_average_of_units_costs_at_most_the_average() -> None:
     for case in cases()[::2]:
         q, eta = case.q, case.rate
         arms = rng.choice(case.K, size=3, p=np.array(q) / sum(q))
-        each = [estimates(q, case.b, int(j), float(rng.choice(losses_of(case, int(j))))) for j in arms]
+        each = [ref.estimates(q, case.b, int(j), float(rng.choice(losses_of(case, int(j))))) for j in arms]
         together = tuple(math.fsum(z[i] for z in each) / 3 for i in range(case.K))
         low = min(case.b)
-        apart = math.fsum(charge(q, eta, z, low) for z in each) / 3
-        assert charge(q, eta, together, low) <= apart * (1.0 + TINY) + 1e-12
-        strict += charge(q, eta, together, low) < 0.9 * apart
+        apart = math.fsum(ref.charge(q, eta, z, low) for z in each) / 3
+        assert ref.charge(q, eta, together, low) <= apart * (1.0 + TINY) + 1e-12
+        strict += ref.charge(q, eta, together, low) < 0.9 * apart
         mean = math.fsum(case.b[int(j)] for j in arms) / 3
-        own = math.fsum(charge(q, eta, z, case.b[int(j)]) for z, j in zip(each, arms, strict=True)) / 3
-        assert charge(q, eta, together, mean) <= own * (1.0 + TINY) + 1e-12
+        own = math.fsum(ref.charge(q, eta, z, case.b[int(j)]) for z, j in zip(each, arms, strict=True)) / 3
+        assert ref.charge(q, eta, together, mean) <= own * (1.0 + TINY) + 1e-12
     assert strict > 50

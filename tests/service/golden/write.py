@@ -15,19 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from aftereffect.service.experiment.commands import (
-    Amend,
-    Ask,
-    Away,
-    Back,
-    Command,
-    Finish,
-    Note,
-    Pause,
-    Resume,
-    Start,
-    Tell,
-)
+from aftereffect.service.experiment import commands
 from aftereffect.service.store.store import Store
 
 HERE = Path(__file__).parent
@@ -53,15 +41,15 @@ def play(store: Store, id: str, rounds: int) -> list[list[Any]]:
     """Play rounds with totals that depend on arm and round; return unit, arm and probability of each."""
     played = []
     for _ in range(rounds):
-        asked = store.perform(id, Ask())
+        asked = store.perform(id, commands.Ask())
         number, arms = asked["round"], asked.get("arms") or {asked["unit"]: asked["arm"]}
         for unit, arm in arms.items():
-            told = store.perform(id, Tell(number, float(2 * len(arm) % 7 + number % 3), unit))
+            told = store.perform(id, commands.Tell(number, float(2 * len(arm) % 7 + number % 3), unit))
             played.append([unit, arm, told["probability"]])
     return played
 
 
-def do(store: Store, id: str, *commands: Command) -> None:
+def do(store: Store, id: str, *commands: commands.Command) -> None:
     for command in commands:
         store.perform(id, command)
 
@@ -70,27 +58,29 @@ def write(store: Store) -> None:
     """Fill a store."""
     one = store.create({"name": "Mailings", "seed": 1, **BASE}, key="golden").id
     play(store, one, 30)
-    last = store.perform(one, Ask())["round"]
-    do(store, one, Tell(last, 99.0), Amend(last, 3.0), Amend(4, 9.0), Note(5, "holiday"), Note(last, "fair"))
-    do(store, one, Ask(), Tell(last + 1, None), Ask(), Tell(last + 2, -9.0), Away("letter"))
+    last = store.perform(one, commands.Ask())["round"]
+    do(store, one, commands.Tell(last, 99.0), commands.Amend(last, 3.0), commands.Amend(4, 9.0))
+    do(store, one, commands.Note(5, "holiday"), commands.Note(last, "fair"))
+    do(store, one, commands.Ask(), commands.Tell(last + 1, None), commands.Ask(), commands.Tell(last + 2, -9.0))
+    do(store, one, commands.Away("letter"))
     play(store, one, 25)
-    do(store, one, Back("letter"))
+    do(store, one, commands.Back("letter"))
     # An arm that goes away and comes back within its block.
-    while (row := store.perform(one, Ask()))["draw"]:
-        store.perform(one, Tell(row["round"], 1.0))
-    do(store, one, Tell(row["round"], 1.0), Away(row["arm"]))
+    while (row := store.perform(one, commands.Ask()))["draw"]:
+        store.perform(one, commands.Tell(row["round"], 1.0))
+    do(store, one, commands.Tell(row["round"], 1.0), commands.Away(row["arm"]))
     play(store, one, 1)
-    do(store, one, Back(row["arm"]))
+    do(store, one, commands.Back(row["arm"]))
     play(store, one, 5)
-    open_round = store.perform(one, Ask())["round"]
-    do(store, one, Pause(), Resume(), Tell(open_round, 2.0))
+    open_round = store.perform(one, commands.Ask())["round"]
+    do(store, one, commands.Pause(), commands.Resume(), commands.Tell(open_round, 2.0))
     play(store, one, 10)
     store.remind(one, "sales", 0.5)
     store.correct(one, {"high": 20, "name": "Mailings, corrected"})
     paper = {"player": "paper", "horizon": 500, "out_of_range": "clip"}
     two = store.create({"name": "As published", "seed": 2, **BASE, **paper}).id
     play(store, two, 40)
-    do(store, two, Ask(), Tell(41, 99.0))
+    do(store, two, commands.Ask(), commands.Tell(41, 99.0))
     three = {"units": ["north", "south"], "start_date": "2026-01-01", "direction": "minimize", "low": -1}
     play(store, store.create({"name": "Regions", "seed": 3, **BASE, **three}).id, 40)
     four = store.create({"name": "Many arms", "seed": 4, **BASE, "arms": [f"arm {i}" for i in range(17)]}).id
@@ -98,15 +88,15 @@ def write(store: Store) -> None:
     store.continue_with(four, ["arm 17"], ["arm 0"], {"seed": 3051077545980764})
     half_life = {"carry_over": {"half_life": "2 days"}, "max_delay": None, "draft": True}
     five = store.create({"name": "Draft", "seed": 5, **BASE, **half_life}).id
-    do(store, five, Start(), Ask(), Finish())
+    do(store, five, commands.Start(), commands.Ask(), commands.Finish())
     model = {"arms": BASE["arms"], "units": ["north", "south"]}
     six = store.create({"name": "Model", "seed": 6, **model}).id
     play(store, six, 20)
-    do(store, six, Away("email"))
+    do(store, six, commands.Away("email"))
     play(store, six, 5)
-    do(store, six, Back("email"), Ask(), Pause(), Resume())
+    do(store, six, commands.Back("email"), commands.Ask(), commands.Pause(), commands.Resume())
     play(store, six, 10)
-    do(store, six, Amend(3, 4.0, "south"))
+    do(store, six, commands.Amend(3, 4.0, "south"))
     store.continue_with(six, ["poster"], changes={"seed": 761039561538367})
     seven = store.create({"name": "One model", "seed": 7, "arms": BASE["arms"]}).id
     play(store, seven, 20)
