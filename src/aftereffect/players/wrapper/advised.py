@@ -151,7 +151,7 @@ class Advice(NamedTuple):
                 f"{percentages(self.target or [])}; it went {self.followed:.0%} of the way there."
             )
         text += (
-            f" If all advice is wrong, that adds {amount(self.spent)} to the bound on the expected regret (by now at "
+            f" If all advice is wrong, that adds {amount(max(self.spent, 0.0))} to the bound on the expected regret (by now at "
             f"most {amount(self.budget)})."
         )
         if self.cut:
