@@ -99,16 +99,15 @@ def made(player: float, test: float, spread: float = 0.0, most: float = 100.0, *
 
 
 def test_the_test_must_be_better_by_more_than_chance() -> None:
-    # In the four worlds the test is ahead by 0, 2, -2 and 0 spreads more.
+    # Both have the same standard error, of which this is √2 times.
     margin = math.sqrt(8.0 / 3.0) / 2.0
     assert made(60.0, 59.99 + margin, spread=1.0).worthwhile
     assert made(60.0, 60.01 + margin, spread=1.0).recommended.name == "an A/B test"
     model = Option("the lag model", 62.0 + SIGNS[0], 100.0)
-    # The model has the spread of the player: it is ahead in every world.
     assert made(60.0, 62.1, spread=1.0, model=model).recommended is model
     assert made(61.99, 62.0, spread=20.0, model=model).recommended.name == "the player"
     assert made(10.0, 66.0, spread=1.0, model=model).recommended.name == "an A/B test"
-    close = "The A/B test is ahead by no more than a standard error, and its best length is known only afterwards."
+    close = "The A/B test is ahead by no more than a standard error, which may be chance."
     assert made(60.0, 60.5, spread=1.0).sentences()[1] == close
     assert close not in made(60.0, 59.9, spread=1.0).sentences() + made(60.0, 70.0).sentences()
     assert close not in made(40.0, 40.5, spread=1.0).sentences()

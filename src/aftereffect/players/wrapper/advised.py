@@ -151,8 +151,8 @@ class Advice(NamedTuple):
                 f"{percentages(self.target or [])}; it went {self.followed:.0%} of the way there."
             )
         text += (
-            f" If all advice is wrong, that adds {amount(max(self.spent, 0.0))} to the bound on the expected regret (by now at "
-            f"most {amount(self.budget)})."
+            f" If all advice is wrong, that adds {amount(max(self.spent, 0.0))} to the bound on the expected regret "
+            f"(by now at most {amount(self.budget)})."
         )
         if self.cut:
             text += f" The budget cut advice short {self.cut:,} of {counted(self.given, 'time')}."
