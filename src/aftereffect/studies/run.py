@@ -18,16 +18,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent import futures
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -62,7 +53,7 @@ CONNECT_SECONDS = 20
 def run_cells(
     cells: Sequence[Cell],
     folder: str | Path,
-    executor: Executor | None = None,
+    executor: futures.Executor | None = None,
     progress: bool | Callable[[int, int], None] | None = None,
     *,
     threads: int | None = None,
@@ -88,7 +79,7 @@ def run_cells(
 
         check_available()
         if executor is None:
-            with ThreadPoolExecutor(min(GROUPS, 3 * (workers or cores()) // 2), "study-group") as pool:
+            with futures.ThreadPoolExecutor(min(GROUPS, 3 * (workers or cores()) // 2), "study-group") as pool:
                 return run_cells(cells, folder, pool, progress, threads=threads, engine=engine)
     many = 1 if executor is None else capacity(executor, workers)
     if threads is not None:
@@ -177,7 +168,7 @@ def failed(cell: Cell, error: Exception) -> Finished:
     return Finished(cell_id(cell), None, {}, told)
 
 
-def capacity(executor: Executor, workers: int | None) -> int:
+def capacity(executor: futures.Executor, workers: int | None) -> int:
     """Return how many units an executor runs at once; 1 if unknown."""
     if workers is not None:
         return checks.integer("workers", workers, low=1)
@@ -198,34 +189,34 @@ def units(groups: Sequence[Sequence[Cell]], workers: int) -> list[Sequence[Cell]
 
 
 def submitted(
-    executor: Executor, work: Sequence[Sequence[Cell]], task: Callable[[Sequence[Cell]], list[Finished]]
+    executor: futures.Executor, work: Sequence[Sequence[Cell]], task: Callable[[Sequence[Cell]], list[Finished]]
 ) -> Iterator[Finished]:
     """Submit task(unit) for each unit to an executor and yield the outcomes of its cells as they arrive.
 
     If a task raises an error, all cells of its unit have failed. If the executor itself breaks, ExecutorBroken is
     raised after the results that are available.
     """
-    futures: dict[Future[list[Finished]], Sequence[Cell]] = {}
+    unit_of: dict[futures.Future[list[Finished]], Sequence[Cell]] = {}
     broken: BaseException | None = None
     try:
         for unit in work:
-            futures[executor.submit(task, unit)] = unit
-        left = set(futures)
+            unit_of[executor.submit(task, unit)] = unit
+        left = set(unit_of)
         while left:
             # Wait with a timeout: Ctrl-C does not end a wait without one where a library (polars) handles the signal.
-            done, left = wait(left, timeout=0.2, return_when=FIRST_COMPLETED)
+            done, left = futures.wait(left, timeout=0.2, return_when=futures.FIRST_COMPLETED)
             for future in done:
                 try:
                     yield from future.result()
-                except (BrokenExecutor, CancelledError) as error:
+                except (futures.BrokenExecutor, futures.CancelledError) as error:
                     # Other units may have finished before the executor broke: yield their results first.
                     broken = error
                 except Exception as error:
-                    yield from (failed(cell, error) for cell in futures[future])
-    except BrokenExecutor as error:
+                    yield from (failed(cell, error) for cell in unit_of[future])
+    except futures.BrokenExecutor as error:
         broken = error
     finally:
-        for future in futures:
+        for future in unit_of:
             future.cancel()
     if broken is not None:
         raise ExecutorBroken(
@@ -235,7 +226,7 @@ def submitted(
 
 
 @contextmanager
-def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Executor | None]:
+def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[futures.Executor | None]:
     """Open the executor of this name. workers: their number. scheduler: the address of a running Dask cluster.
 
     If a worker of Dask dies, another one is given its unit; a unit fails after the deaths of four workers.
@@ -248,7 +239,7 @@ def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[Ex
         yield None
     elif name == "processes":
         # Spawned processes: a fork of a process with threads and compiled code may hang.
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        with futures.ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             yield pool
     else:
         distributed = checks.optional("distributed", "executor 'dask'", "cluster")
