@@ -320,9 +320,7 @@ def _spreads(curves: Curves, width: float) -> tuple[FloatArray, FloatArray, floa
     return spreads, later.upper[arms].max(axis=0) - later.lower[arms].min(axis=0), largest
 
 
-def _rows(
-    n_arms: int, half_life: float | None, weights: ArrayLike | None, curves: ArrayLike | Curves | None
-) -> FloatArray:
+def _rows(n_arms: int, half_life: float | None, weights: ArrayLike | None, curves: Any) -> FloatArray:
     """Return the weights by delay of every arm; one row if they are the same for all."""
     given = {"half_life": half_life, "weights": weights, "curves": curves}
     names = [name for name, value in given.items() if value is not None]
@@ -345,8 +343,7 @@ def _rows(
         found = np.zeros((1, curves.max_lag + 1))
         found[0, : len(common)] = common / common.sum() if common.any() else np.eye(1, len(common))
         return found
-    table: Any = curves
-    table = checks.array("curves", table, shape=(n_arms, "lags"), unit=True)
+    table = checks.array("curves", curves, shape=(n_arms, "lags"), unit=True)
     return np.array([checked_weights(row, f"curves[{i}]") for i, row in enumerate(table)])
 
 
@@ -387,8 +384,7 @@ def _simulated(
 
     known: dict[str, Any] = {**common, "out_of_range": "clip", "adviser": adviser}
     players = (default_player(losses.n_arms, max_delay=d, **known) for d in delays.tolist())
-    with warnings.catch_warnings():
-        # A d that is too short is intended.
-        warnings.simplefilter("ignore", AftereffectWarning)
+    # A d that is too short is intended.
+    with warnings.catch_warnings(action="ignore", category=AftereffectWarning):
         found = (simulate(player, losses, runs=runs, seed=seed, progress=False) for player in players)
         return np.array([simulation.mean_regret for simulation in found])

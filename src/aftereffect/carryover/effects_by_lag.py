@@ -166,10 +166,8 @@ class Curves(Facts):
     def plot(self, ax: "Axes | None" = None, names: Sequence[str] | None = None) -> "Axes":
         """Plot the effect that has arrived by each lag, with its band, for every arm; return the axes."""
         ax, names = plain_axes(ax), names or self.names
-        lags = np.arange(self.max_lag + 1)
-        for i, (values, lower, upper) in enumerate(
-            zip(self.arrived.values, self.arrived.lower, self.arrived.upper, strict=True)
-        ):
+        lags, bands = np.arange(self.max_lag + 1), self.arrived
+        for i, (values, lower, upper) in enumerate(zip(bands.values, bands.lower, bands.upper, strict=True)):
             (line,) = ax.plot(lags, values, "o-", ms=3, label=names[i] if names else f"arm {i}")
             ax.fill_between(lags, lower, upper, color=line.get_color(), alpha=0.4 / (self.n_arms + 1), lw=0)
         ax.axhline(0.0, color="0.75", lw=1, zorder=1)

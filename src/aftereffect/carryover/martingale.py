@@ -323,12 +323,10 @@ def unplayed(player: BlockWrapper) -> BlockWrapper:
             "player must not be advised to be watched, since its next probabilities cannot be bounded in advance, "
             f"but got {checks.shown(player)}"
         )
-    coins: Any = player.coins
-    bias = player.update_probability
     kind: Any = type(player)
-    made: BlockWrapper = kind(
-        player.bandit.fresh(), coins=coins.sequence if bias is None else bias, seed=player.seed, **player.settings
-    )
+    coins: Any = player.coins
+    given = coins.sequence if player.update_probability is None else player.update_probability
+    made: BlockWrapper = kind(player.bandit.fresh(), coins=given, seed=player.seed, **player.settings)
     return made
 
 

@@ -94,11 +94,8 @@ def estimate(
     if len(played) <= D:
         raise InvalidArgument(f"arms must be those of more than max_lag = {D} rounds, but got {len(played)}")
     if checks.choice("exposure", exposure, EXPOSURES) == "recorded":
-        warnings.warn(
-            "the arms were not chosen at random: whatever moved both arms and totals is taken for an effect",
-            AftereffectWarning,
-            stacklevel=2,
-        )
+        message = "the arms were not chosen at random: whatever moved both arms and totals is taken for an effect"
+        warnings.warn(message, AftereffectWarning, stacklevel=2)
     q = _checked_probabilities(exposure, probabilities, played)
     if probabilities is not None:
         played, measured = _drawn_arms(played, q, K, control)
@@ -118,15 +115,14 @@ def estimate(
     units = Units(played, y - centre, used, D, M, *beside_effects(len(y), season, own_trend))
     _check_counts(units, by)
     dof = degrees(used, units.columns, by)
-    size = units.effects
     ar = _noise(units)
     found = fit_units(units, ar, draw_weights(q, K, D + len(ar))[D:], by)
+    size = units.effects
     _check_rank(found.triangle, size + 1 - own_trend, season, len(y))
-    params, covariance = found.params[:size], found.covariance[:size, :size]
     clear = float((found.clear + (centre * counts).sum()) / counts.sum())
     relative = None if control is None else int(np.searchsorted(measured, int(control)))
     contrast, running, later = combinations(M, D + 1, relative)
-    fit = Fit(params, covariance, dof, 1.0 - level, M)
+    fit = Fit(found.params[:size], found.covariance[:size, :size], dof, 1.0 - level, M)
     effects, largest = bands_of(contrast, fit)
     p_value = _alike(effects, largest, fit)
     labels = names or tuple(map(str, range(K)))
@@ -141,12 +137,12 @@ def estimate(
         remaining=_placed(bands_of(later, fit)[0], measured, K),
         alike=Alike(p_value, "apart" if p_value < fit.alpha else "not refuted"),
         # Effects of arm 0 are the negative of what the others are relative to.
-        base=clear - float((running @ params)[D]),
+        base=clear - float((running @ fit.params)[D]),
         rounds=int(used.sum()),
         order=len(ar),
         noise=float(np.sqrt(found.squares / (used.sum() - units.columns))),
-        differences=params,
-        covariance=covariance,
+        differences=fit.params,
+        covariance=fit.covariance,
         dof=dof,
         clustered=by != "totals",
         unmeasured=tuple(np.setdiff1d(np.arange(K), measured).tolist()),
@@ -199,9 +195,8 @@ def combinations(n_arms: int, lags: int, control: int | None) -> tuple[FloatArra
     """
     base = np.full(n_arms, 1.0 / n_arms) if control is None else np.eye(n_arms)[control]
     by_arm = (np.eye(n_arms) - base)[:, 1:]
-    each, up_to = np.eye(lags), np.tri(lags)
-    contrast, running, later = (np.kron(by_arm, sums).astype(np.float64) for sums in (each, up_to, 1.0 - up_to))
-    return contrast, running, later
+    up_to = np.tri(lags)
+    return np.kron(by_arm, np.eye(lags)), np.kron(by_arm, up_to), np.kron(by_arm, 1.0 - up_to)
 
 
 def critical(covariance: FloatArray, dof: float, alpha: float) -> tuple[float, FloatArray]:
