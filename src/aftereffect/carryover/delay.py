@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from aftereffect.losses.protocol import Losses
     from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
 
-ASSUMPTIONS = ("anything", "alike")
 EVERY, MOST = 32, 64
 """Each d below EVERY is in the table; longer ones are on a grid, of at most MOST values in all."""
 LARGEST = 2 * 10**7
@@ -187,7 +186,7 @@ def choose_delay(
     K, T = checks.integer("n_arms", n_arms, low=2), horizon
     if T is not None:
         checks.integer("horizon", T, low=1)
-    checks.choice("assume", assume, ASSUMPTIONS)
+    checks.choice("assume", assume, ("anything", "alike"))
     if isinstance(curves, AdstockCurves):
         curves = curves.weights
     measured = curves if isinstance(curves, Curves) else None

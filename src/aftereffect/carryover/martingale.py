@@ -171,8 +171,7 @@ def blocks_of(player: BlockWrapper, totals: Iterable[float | None]) -> list[Bloc
     if end["open"]:
         again.ask()
     replayed = again.unsealed()
-    differ = [name for name, value in end.items() if value != replayed.get(name)]
-    if differ:
+    if differ := [name for name, value in end.items() if value != replayed.get(name)]:
         raise InvalidArgument(
             "player must have played run 0 of its seed, and heard these totals and nothing else (no amendment, no "
             f"correction), but played again it differs in {', '.join(differ)}"

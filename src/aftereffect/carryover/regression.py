@@ -18,8 +18,6 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
 from aftereffect.core.frames import round_table
 
-EXPOSURES = ("randomised", "adaptive", "recorded")
-TRENDS, CLUSTERS = ("common", "unit"), ("rounds", "units")
 DRAWS = 20_000
 """Draws of a multivariate t for a critical value, whose standard error is then about 0.01."""
 MAX_ORDER = 10
@@ -93,7 +91,7 @@ def estimate(
     level = checks.real("level", level, low=0.5, high=0.9999)
     if len(played) <= D:
         raise InvalidArgument(f"arms must be those of more than max_lag = {D} rounds, but got {len(played)}")
-    if checks.choice("exposure", exposure, EXPOSURES) == "recorded":
+    if checks.choice("exposure", exposure, ("randomised", "adaptive", "recorded")) == "recorded":
         message = "the arms were not chosen at random: whatever moved both arms and totals is taken for an effect"
         warnings.warn(message, AftereffectWarning, stacklevel=2)
     q = _checked_probabilities(exposure, probabilities, played)
@@ -106,12 +104,12 @@ def estimate(
             raise InvalidArgument(f"{rule}, but arm {missing[0]} was never played")
     M = len(measured)
     y = observed[D:]
-    by = cluster_kind(played.shape[1], checks.choice("clusters", clusters, CLUSTERS))
+    by = cluster_kind(played.shape[1], checks.choice("clusters", clusters, ("rounds", "units")))
     used = known_arms(played, D) & np.isfinite(y)
     # Totals far from 0 would lose digits.
     counts = used.sum(axis=0)
     centre = np.array([y[rows, unit].mean() if rows.any() else 0.0 for unit, rows in enumerate(used.T)])
-    own_trend = checks.choice("trend", trend, TRENDS) == "unit" and by != "totals"
+    own_trend = checks.choice("trend", trend, ("common", "unit")) == "unit" and by != "totals"
     units = Units(played, y - centre, used, D, M, *beside_effects(len(y), season, own_trend))
     _check_counts(units, by)
     dof = degrees(used, units.columns, by)

@@ -87,9 +87,7 @@ def compare(
         # Compile first, so that the measured time is the engine's alone.
         ae.simulate(player, losses, runs=1, seed=seed, progress=False)
         begun, most = time.perf_counter(), min(runs, player_tables.MOST_RUNS.get(entry.name, runs))
-        simulation = ae.simulate(
-            player, losses, runs=most, seed=seed, instances=math.gcd(most, draws), progress=False
-        )
+        simulation = ae.simulate(player, losses, runs=most, seed=seed, instances=math.gcd(most, draws), progress=False)
         rows.append(((entry, settings), simulation, time.perf_counter() - begun))
     player_tables.print_comparison(console, rows)
     for (entry, settings), simulation, _ in rows:

@@ -99,8 +99,7 @@ def carryover(
 
     columns = {"arm": arm_column, "total": total_column, "round": round_column, "unit": unit_column}
     table = _history(args.text_of(str(file)), columns)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", AftereffectWarning)
+    with warnings.catch_warnings(record=True, action="always", category=AftereffectWarning) as caught:
         found = frames.round_table(table, **{f"{name}_column": column for name, column in columns.items()})
         names = found.arms
         if (len(names) - 1) * (max_lag + 1) > MOST_COEFFICIENTS:
@@ -114,10 +113,8 @@ def carryover(
     if plot is not None:
         curves.plot(names=names)
         checks.optional("matplotlib.pyplot", "--plot", "plots").savefig(plot)
-    data = {
-        **{"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise, "ends": curves.ends()},
-        **{"arrived": _by_arm(curves.arrived, names), "max_delay": None if choice is None else choice.max_delay},
-    }
+    data: dict[str, Any] = {"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise, "ends": curves.ends()}
+    data |= {"arrived": _by_arm(curves.arrived, names), "max_delay": None if choice is None else choice.max_delay}
     attention = [f"Attention: {each.message}" for each in caught]
     return Answer(data, [*attention, *_shown(curves, names, choice)])
 
@@ -131,9 +128,8 @@ def _shown(curves: "Curves", names: Sequence[str], choice: "DelayChoice | None")
         return f"{value:+.3g} ({low:+.3g} to {high:+.3g})" if math.isfinite(value) else "not measured"
 
     rows = [[str(lag), *(cell(arm, lag) for arm in range(len(names)))] for lag in lags]
-    alike = "The arms fade differently"
-    if curves.alike.verdict != "apart":
-        alike = "That all arms fade alike is not refuted"
+    apart = curves.alike.verdict == "apart"
+    alike = "The arms fade differently" if apart else "That all arms fade alike is not refuted"
     lines: list[str | Table] = [
         f"Effect arrived by each lag, relative to the mean of the arms, from {curves.rounds:,} totals (95% bands):",
         printed_table(["lag", *names], rows),

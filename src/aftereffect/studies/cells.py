@@ -84,8 +84,6 @@ _NOT_NEGATIVE = partial(checks.real, low=0.0)
 _POSITIVE = partial(checks.real, above=0.0)
 _TO_HALF = partial(checks.real, low=0.0, high=0.5)
 _TO_ONE = partial(checks.real, low=0.0, high=1.0)
-_COUNT = partial(checks.integer, low=1)
-_INDEX = partial(checks.integer, low=0)
 _NOISE: dict[str, Check] = {"noise": partial(checks.choice, options=NOISES)}
 _LAW: dict[str, Check] = {"law": partial(checks.choice, options=LAWS)}
 _GAP: dict[str, Check] = {"gap": _TO_HALF, "gap_scale": _NOT_NEGATIVE}
@@ -94,13 +92,13 @@ _SPREAD: dict[str, Check] = {"spread": partial(checks.choice, options=SPREADS), 
 SETTINGS: Mapping[str, Mapping[str, Check]] = {
     **dict.fromkeys(("split", "delays", "fixed", "immediate"), _GAP | _LAW),
     "geometric": _GAP | _LAW | {"half_life": _POSITIVE, "rise": _NOT_NEGATIVE},
-    "switching": _SPREAD | _LAW | {"gap": _TO_ONE, "period": _COUNT},
+    "switching": _SPREAD | _LAW | {"gap": _TO_ONE, "period": partial(checks.integer, low=1)},
     "constrained": _SPREAD | _LAW | {"gap": _TO_ONE, "growth": partial(checks.real, low=1.0)},
     "drifting": _SPREAD | _LAW | {"step": _TO_ONE},
     "seasonal": _SPREAD | _LAW | {"period": _POSITIVE, "amplitude": _TO_HALF},
     "hard": _NOISE | {"gap_factor": _NOT_NEGATIVE},
     "stacked": _NOISE | {"gap": partial(checks.real, low=0.0, high=0.25)},
-    "anonymous": _GAP | {"delay_law": _delay_law, "best_arm": _INDEX, "late_zeros": _flag},
+    "anonymous": _GAP | {"delay_law": _delay_law, "best_arm": partial(checks.integer, low=0), "late_zeros": _flag},
     "late_bills": _LAW | {"half_life": _POSITIVE},
     "advertising": {"noise": _NOT_NEGATIVE},
     "year": {
@@ -289,12 +287,6 @@ def _advertising(cell: Cell, seed: int) -> Losses:
     return system_rewards(system, max_delay=cell["max_delay"], horizon=cell["horizon"], seed=seed)
 
 
-def _year(cell: Cell, seed: int) -> Losses:
-    """Return rewards of a world at human scale."""
-    settings = {key: value for key, value in cell["instance"].items() if key != "name"}
-    return year(**{name: cell[name] for name in SIZES}, seed=seed, **settings)
-
-
 def _late_bills(cell: Cell, seed: int) -> Losses:
     """Return immediate losses of mean 0.3 for arm 0; means of 0.5 to 0.7 for the others, later for larger means.
 
@@ -310,10 +302,11 @@ def _late_bills(cell: Cell, seed: int) -> Losses:
 
 
 def _called(cell: Cell, seed: int) -> Losses:
-    """Return the losses made by the user's function of sizes, seed and settings."""
+    """Return the losses made by a function of sizes, seed and settings: `year`, or the user's."""
     settings, sizes = dict(cell["instance"]), {name: cell[name] for name in SIZES}
     path = settings.pop("name")
-    made: Losses = own("instance.name", path)[0](**sizes, seed=seed, **settings)
+    make = year if path == "year" else own("instance.name", path)[0]
+    made: Losses = make(**sizes, seed=seed, **settings)
     if not isinstance(made, Losses) or any(getattr(made, name) != size for name, size in sizes.items()):
         raise InvalidArgument(f"{path} must return losses of the sizes it is given, {sizes}, but returned {made!r}")
     return made
@@ -325,7 +318,7 @@ BUILDERS: dict[str, Callable[[Cell, int], Losses]] = {
     "anonymous": _anonymous,
     "late_bills": _late_bills,
     "advertising": _advertising,
-    "year": _year,
+    "year": _called,
 }
 
 

@@ -78,9 +78,8 @@ def run(
     try:
         with opened(executor, many, scheduler) as pool:
             # A scheduler's workers may be on other machines with an unknown number of cores: one thread per task.
-            remote = scheduler is not None
-            options: dict[str, Any] = {"threads": 1 if remote else None, "workers": None if remote else many}
-            results = loaded.run(folder, pool, engine=engine, **options)
+            threads, at_once = (None, many) if scheduler is None else (1, None)
+            results = loaded.run(folder, pool, threads=threads, workers=at_once, engine=engine)
     except KeyboardInterrupt:
         counts = f"{loaded.results(folder).finished} of {len(loaded.cells())} cells stored"
         typer.echo(f"Stopped: {counts}; run the same command again to continue.", err=True)

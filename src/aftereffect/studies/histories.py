@@ -197,8 +197,7 @@ def _lines(name: str, text: str) -> Iterator[tuple[int, list[str]]]:
             if row:
                 yield reader.line_num, row
     except csv.Error as error:
-        where = f"{name}, line {reader.line_num}"
-        raise InvalidHistory(f"{where}: must be comma-separated values, but {error}") from None
+        raise InvalidHistory(f"{name}, line {reader.line_num}: must be comma-separated values, but {error}") from None
 
 
 def _columns(
@@ -239,10 +238,9 @@ def _round(where: str, text: str, dated: bool | None) -> tuple[int, bool]:
 
 def _number(where: str, column: str, text: str) -> float:
     """Return a finite number."""
-    try:
+    number = math.nan
+    with suppress(ValueError):
         number = math.nan if "_" in text else float(text)
-    except ValueError:
-        number = math.nan
     if not math.isfinite(number):
         rest = "" if text.strip() else "; if the number is not known, leave the row out: it is then a missing round"
         raise InvalidHistory(f"{where}, column {column!r}: must be a finite number, but got {checks.shown(text)}{rest}")

@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 ORIGIN = ("aftereffect", "commit", "numpy", "numba", "python", "machine")
 """What the rows of a cell were made with: versions, the commit of the package if it is run from a repository."""
-TIMES = pl.Schema(
-    {"cell": pl.String(), "seconds": pl.Float64(), "started": pl.String(), **dict.fromkeys(ORIGIN, pl.String())}
-)
+TIMES = pl.Schema({"cell": pl.String(), "seconds": pl.Float64(), **dict.fromkeys(("started", *ORIGIN), pl.String())})
 GUESS = 5e-8
 """Seconds per simulated round as long as no cell is finished: right up to a factor of ten or so."""
 CELL = pl.Schema([*ROWS.items(), ("time", pl.String())])
@@ -183,8 +181,7 @@ def _read(path: Path) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as error:
-        rule = "must be a readable Parquet file (remove it and run again)"
-        raise FolderUnusable(f"{path} {rule}, but {error}") from None
+        raise FolderUnusable(f"{path} must be a readable Parquet file (remove it and run again), but {error}") from None
     if frame.schema != CELL:
         rule = "must hold cells with the columns of this version (use another folder)"
         raise FolderUnusable(f"{path.parent} {rule}, but {path.name} has {frame.columns}")
@@ -217,5 +214,4 @@ def _writable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        rule = "folder must be writable"
-        raise FolderUnusable(f"{rule}, but writing {str(path)!r} failed: {error.strerror}") from error
+        raise FolderUnusable(f"folder must be writable, but writing {str(path)!r} failed: {error.strerror}") from error

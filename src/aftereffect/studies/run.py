@@ -43,7 +43,6 @@ FRAMES = 5
 """How many of the last frames of a traceback are stored."""
 PAUSE = 30.0
 """Seconds between two lines of progress where there is no terminal for a bar."""
-EXECUTORS = ("local", "processes", "dask")
 UNITS = 4
 """The number of units per worker, so that all workers finish at about the same time."""
 CONNECT_SECONDS = 20
@@ -92,12 +91,11 @@ def run_cells(
         # Cells differ widely in size, so the bar counts simulated rounds.
         rounds = {cell_id(cell): cell["runs"] * cell["horizon"] for cell in left}
         with progress_bar(sum(rounds.values()), progress if isinstance(progress, bool) else None) as bar:
-            outcomes: Iterator[Finished]
-            if executor is None:
-                outcomes = (one for group in groups(left) for one in simulate_cells(group, threads, engine))
-            else:
+            if executor is not None:
                 task = partial(simulate_all, threads=threads or max(1, cores() // many), engine=engine)
                 outcomes = submitted(executor, units(groups(left), many), task)
+            else:
+                outcomes = (one for group in groups(left) for one in simulate_cells(group, threads, engine))
             told = time.monotonic()
             for cell in map(home.put, outcomes):
                 bar(rounds.pop(cell))
@@ -231,7 +229,7 @@ def opened(name: str, workers: int, scheduler: str | None = None) -> Iterator[fu
 
     If a worker of Dask dies, another one is given its unit; a unit fails after the deaths of four workers.
     """
-    checks.choice("executor", name, EXECUTORS)
+    checks.choice("executor", name, ("local", "processes", "dask"))
     workers = checks.integer("workers", workers, low=1)
     if scheduler is not None and name != "dask":
         raise InvalidArgument(f"scheduler must be left out unless executor is 'dask', but got {scheduler!r}")

@@ -179,8 +179,8 @@ class Study:
     @classmethod
     def from_table(cls, given: Mapping[str, Any], quick: bool = False) -> "Study":
         """Create a study from the contents of a TOML file."""
-        given, override = dict(given), dict(_typed("quick", given.get("quick", {}), Mapping))
-        given.pop("quick", None)
+        given = dict(given)
+        override = dict(_typed("quick", given.pop("quick", {}), Mapping))
         for where, found, known in (("", given, KEYS), ("quick.", override, QUICK)):
             if unknown := sorted(found.keys() - known):
                 listed = ", ".join(sorted(known))

@@ -73,8 +73,7 @@ def write_report(study: Study, results: Results, folder: str | Path) -> Path:
         page.text(study.report["reading"])
     finals = frames.finals(rows)
     rounds = large(float((finals["runs"] * finals["horizon"]).sum()))
-    cells = f"{finals.height:,} of {len(study.cells()):,} cells"
-    page.findings = [f"{cells} are finished: {rounds} simulated rounds."]
+    page.findings = [f"{finals.height:,} of {len(study.cells()):,} cells are finished: {rounds} simulated rounds."]
     if results.failures:
         page.findings.append(f"{len(results.failures):,} cells failed and are missing here.")
     for name, section in sections:
@@ -135,8 +134,7 @@ def _origin(page: Page, study: Study, rows: pl.DataFrame, times: pl.DataFrame) -
     facts = [("study", study.name), ("measure", study.measure), ("seed", str(study.seed))]
     columns = {"runs": "runs a cell", "instances": "draws of the losses", "n_arms": "arms, K"}
     columns |= {"max_delay": "longest delay, d", "horizon": "rounds, T"}
-    for name, words in columns.items():
-        facts.append((words, ", ".join(f"{value:,}" for value in rows[name].unique().sort())))
+    facts += [(words, ", ".join(map("{:,}".format, rows[name].unique().sort()))) for name, words in columns.items()]
     for kind in ("instance", "player"):
         pairs = rows.select(kind, f"{kind}_params").unique(maintain_order=True).iter_rows()
         shown = [(name, ", ".join(f"{k} {v}" for k, v in json.loads(text).items())) for name, text in pairs]
@@ -212,8 +210,7 @@ def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
     words = f"Final regret of {shown['who'].n_unique()} players against {name}"
     drawing = frames.by_panel(file, shown, keys, "x", _intervals, _scales, labels=(word, "regret at T"), words=words)
     page.figure(drawing, f"Mean regret at the horizon against {word}, with 95% intervals.")
-    several = shown["where"].n_unique() > 1
-    index = {"who": "player", "where": "instance"} if several else {"who": "player"}
+    index = {"who": "player"} | ({"where": "instance"} if shown["where"].n_unique() > 1 else {})
     notes: list[str] = []
     parts = []
     for (where,), here in shown.group_by("where", maintain_order=True):
