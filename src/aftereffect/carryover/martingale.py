@@ -39,8 +39,6 @@ FEWEST_BLOCKS = 200
 """The test is not called powerless while fewer further blocks than this are needed. Chosen here."""
 SAFETY = 1.0 - 1e-6
 """Lower bounds of probabilities are multiplied by this; the rounding errors of a player are far smaller."""
-VOID = "in which reported totals were out of range or not learned from"
-CHANGED = "whose recorded probability differs from the replayed one, as after a late correction"
 
 
 class Block(NamedTuple):
@@ -208,12 +206,12 @@ def watch(player: BlockWrapper, blocks: Iterable[Block], *, level: float = 0.05)
     product, least = np.zeros(K), base.probabilities
     for given in blocks:
         if given.fed is None:
-            stopped = VOID
+            stopped = "in which reported totals were out of range or not learned from"
             break
         block, fed, terms = _checked(again, given, f"blocks[{n}]")
         q = base.probabilities
         if block.probability is not None and not math.isclose(q[block.arm], block.probability, rel_tol=1e-9):
-            stopped = CHANGED
+            stopped = "whose recorded probability differs from the replayed one, as after a late correction"
             break
         n += 1
         least = least_probabilities(base, terms)

@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aftereffect.carryover.effects_by_lag import Curves
-from aftereffect.core import checks
+from aftereffect.core import checks, frames
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.frames import numbers, opened
 
 MERIDIAN = ("channel", "time_units", "distribution", "mean")
 SAMPLES = ("sample", "chain", "draw")
@@ -63,7 +62,7 @@ def meridian_curves(
     >>> found.names, (found.weights * 15).round(6).tolist()
     (('search', 'tv'), [[15.0, 0.0, 0.0, 0.0], [8.0, 4.0, 2.0, 1.0]])
     """
-    frame = opened(table)
+    frame = frames.opened(table)
     if missing := [name for name in MERIDIAN if name not in frame.columns]:
         got = checks.shown(list(frame.columns))
         raise InvalidArgument(f"table must have the columns {', '.join(MERIDIAN)}, but {missing[0]} is not in {got}")
@@ -74,7 +73,7 @@ def meridian_curves(
     curves = {}
     for name in sorted(set(frame["channel"].to_list())):
         part = frame.filter(frame["channel"] == name)
-        curves[name] = (numbers("time_units", part["time_units"]), numbers("mean", part["mean"]))
+        curves[name] = (frames.numbers("time_units", part["time_units"]), frames.numbers("mean", part["mean"]))
     return _shares(curves, arms, rounds_per_unit)
 
 

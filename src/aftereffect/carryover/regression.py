@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from aftereffect.carryover.effects_by_lag import Alike, Bands, Curves, doubled_bins
 from aftereffect.carryover.rows import Units, beside_effects, draw_weights, fit_units, known_arms
-from aftereffect.core import checks
+from aftereffect.core import checks, frames
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import AftereffectWarning, InvalidArgument
-from aftereffect.core.frames import round_table
 
 DRAWS = 20_000
 """Draws of a multivariate t for a critical value, whose standard error is then about 0.01."""
@@ -80,7 +79,7 @@ def estimate(
     names: tuple[str, ...] = ()
     if totals is None:
         columns = {"round_column": round_column, "arm_column": arm_column, "total_column": total_column}
-        table = round_table(arms, **columns, unit_column=unit_column)
+        table = frames.round_table(arms, **columns, unit_column=unit_column)
         names, arms, totals, n_arms = table.arms, table.played, table.totals, len(table.arms)
         if control is not None:
             control = names.index(checks.choice("control", control, names))

@@ -22,7 +22,6 @@ from aftereffect.losses.replay import MARGIN
 from aftereffect.players import registry
 from aftereffect.players.default import default_player
 from aftereffect.players.limits import Range
-from aftereffect.players.registry import Problem
 from aftereffect.studies.histories import Recording, read_history
 from aftereffect.studies.player_tables import Contender, contenders
 from aftereffect.studies.report.charts import Drawing, band, drawn, looks
@@ -166,14 +165,14 @@ def play(
     recording = recording if isinstance(recording, Recording) else read_history(recording)
     losses = recording.losses(resample=resample, seed=seed, direction=direction, low=low, high=high)
     sizes = (losses.n_arms, losses.max_delay, losses.horizon)
-    problem = Problem(*sizes, direction=direction, low=losses.low, high=losses.high)
+    problem = registry.Problem(*sizes, direction=direction, low=losses.low, high=losses.high)
     built = {entry.label(settings): entry.build(problem, **settings) for entry, settings in chosen(players, problem)}
     simulations = {label: simulate(player, losses, runs=runs, seed=seed) for label, player in built.items()}
     inferred = tuple(name for name, given in (("low", low), ("high", high)) if given is None)
     return Backtest(recording, losses, resample is not None, inferred, simulations)
 
 
-def chosen(players: Sequence[str], problem: Problem) -> list[Contender]:
+def chosen(players: Sequence[str], problem: registry.Problem) -> list[Contender]:
     """Return the named players in the given order, with their settings."""
     if list(players) == ["all"]:
         return [pair for pair in contenders(problem) if not pair[0].labelled]

@@ -33,7 +33,7 @@ import hashlib
 import importlib.util
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -50,10 +50,8 @@ from aftereffect.losses.delay_laws import checked_law
 from aftereffect.losses.hard import NOISES, hard, noise_scale, published_gap
 from aftereffect.losses.linear_system import ADVERTISING, system_rewards
 from aftereffect.losses.protocol import Losses, stored
-from aftereffect.losses.tables import LAWS, Table
 from aftereffect.losses.year import CHANGES, CURVES, PATHS, year
 from aftereffect.players import registry
-from aftereffect.players.registry import Check, Problem, checked_settings
 from aftereffect.players.wrapper import panel
 
 Cell = dict[str, Any]
@@ -80,16 +78,21 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
+def _one_of(options: Collection[str]) -> registry.Check:
+    return partial(checks.choice, options=options)
+
+
 _NOT_NEGATIVE = partial(checks.real, low=0.0)
 _POSITIVE = partial(checks.real, above=0.0)
 _TO_HALF = partial(checks.real, low=0.0, high=0.5)
 _TO_ONE = partial(checks.real, low=0.0, high=1.0)
-_NOISE: dict[str, Check] = {"noise": partial(checks.choice, options=NOISES)}
-_LAW: dict[str, Check] = {"law": partial(checks.choice, options=LAWS)}
-_GAP: dict[str, Check] = {"gap": _TO_HALF, "gap_scale": _NOT_NEGATIVE}
-_SPREAD: dict[str, Check] = {"spread": partial(checks.choice, options=SPREADS), "half_life": _POSITIVE}
+_NOISE: dict[str, registry.Check] = {"noise": _one_of(NOISES)}
+_LAW: dict[str, registry.Check] = {"law": _one_of(tables.LAWS)}
+_GAP: dict[str, registry.Check] = {"gap": _TO_HALF, "gap_scale": _NOT_NEGATIVE}
+_SPREAD: dict[str, registry.Check] = {"spread": _one_of(SPREADS), "half_life": _POSITIVE}
+_YEAR = {"curves": _one_of(CURVES), "path": _one_of(PATHS), "change": _one_of(CHANGES)}
 
-SETTINGS: Mapping[str, Mapping[str, Check]] = {
+SETTINGS: Mapping[str, Mapping[str, registry.Check]] = {
     **dict.fromkeys(("split", "delays", "fixed", "immediate"), _GAP | _LAW),
     "geometric": _GAP | _LAW | {"half_life": _POSITIVE, "rise": _NOT_NEGATIVE},
     "switching": _SPREAD | _LAW | {"gap": _TO_ONE, "period": partial(checks.integer, low=1)},
@@ -101,12 +104,7 @@ SETTINGS: Mapping[str, Mapping[str, Check]] = {
     "anonymous": _GAP | {"delay_law": _delay_law, "best_arm": partial(checks.integer, low=0), "late_zeros": _flag},
     "late_bills": _LAW | {"half_life": _POSITIVE},
     "advertising": {"noise": _NOT_NEGATIVE},
-    "year": {
-        **{"half_life": _POSITIVE, "gap": _TO_HALF, "noise": _NOT_NEGATIVE},
-        "curves": partial(checks.choice, options=CURVES),
-        "path": partial(checks.choice, options=PATHS),
-        "change": partial(checks.choice, options=CHANGES),
-    },
+    "year": {"half_life": _POSITIVE, "gap": _TO_HALF, "noise": _NOT_NEGATIVE} | _YEAR,
 }
 """The settings of each instance, with their checks."""
 
@@ -153,13 +151,13 @@ def instance_table(given: Mapping[str, Any]) -> dict[str, Any]:
     return clean
 
 
-def _checked(kind: str, name: str, known: Mapping[str, Check], given: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(kind: str, name: str, known: Mapping[str, registry.Check], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the table of an instance or a player with its settings checked."""
     settings = {key: value for key, value in given.items() if key != "name"}
-    return {"name": name, **checked_settings(kind, name, known, settings)}
+    return {"name": name, **registry.checked_settings(kind, name, known, settings)}
 
 
-def own(key: str, path: str, usual: str = "losses") -> tuple[Any, dict[str, Check]]:
+def own(key: str, path: str, usual: str = "losses") -> tuple[Any, dict[str, registry.Check]]:
     """Return the user's class or function at an import path, module:name, and its settings, which it checks itself.
 
     A module alone stands for what has the usual name in it.
@@ -236,7 +234,7 @@ def build_losses(cell: Cell, draw: int = 0) -> Losses:
     return spread_out(table, cell, for_spread)
 
 
-def spread_out(table: Table, cell: Cell, seed: int) -> Losses:
+def spread_out(table: tables.Table, cell: Cell, seed: int) -> Losses:
     """Return whole losses spread over rounds as the cell's instance says."""
     given, d = cell["instance"], cell["max_delay"]
     spread = spread_of(given)
@@ -274,7 +272,7 @@ def _anonymous(cell: Cell, seed: int) -> Losses:
     table = tables.iid(T, means=means, seed=for_table)
     if given.get("late_zeros"):
         # Too small to change a total.
-        table = Table(checks.owned(np.maximum(table.values, 1e-100)), means=means)
+        table = tables.Table(checks.owned(np.maximum(table.values, 1e-100)), means=means)
     law = given.get("delay_law", "uniform")
     return spreads.randomly_delayed(table, max_delay=d, seed=for_delays, law=law, direction="maximize")
 
@@ -423,7 +421,7 @@ def build_player(cell: Cell, losses: Losses) -> Any:
     return panel.Panel(player, n_units=cell["n_units"]) if "n_units" in cell else player
 
 
-def _problem(cell: Cell) -> Problem:
+def _problem(cell: Cell) -> registry.Problem:
     """Return what the cell's player may know: K, d and T, and the law of delays."""
     told = cell["player_max_delay"] if "player_max_delay" in cell else cell["max_delay"]
-    return Problem(cell["n_arms"], told, cell["horizon"], *known(cell))
+    return registry.Problem(cell["n_arms"], told, cell["horizon"], *known(cell))
