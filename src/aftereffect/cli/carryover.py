@@ -115,8 +115,7 @@ def carryover(
         checks.optional("matplotlib.pyplot", "--plot", "plots").savefig(plot)
     data: dict[str, Any] = {"max_lag": max_lag, "totals": curves.rounds, "noise": curves.noise, "ends": curves.ends()}
     data |= {"arrived": _by_arm(curves.arrived, names), "max_delay": None if choice is None else choice.max_delay}
-    attention = [f"Attention: {each.message}" for each in caught]
-    return Answer(data, [*attention, *_shown(curves, names, choice)])
+    return Answer(data, [*(f"Attention: {each.message}" for each in caught), *_shown(curves, names, choice)])
 
 
 def _shown(curves: "Curves", names: Sequence[str], choice: "DelayChoice | None") -> Lines:

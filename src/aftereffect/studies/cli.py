@@ -98,10 +98,9 @@ def status(source: Source, quick: Quick = False, out: Out = None) -> None:
 def report(source: Source, quick: Quick = False, out: Out = None) -> None:
     """Write a report on the finished cells: one HTML page, and its figures as files."""
     loaded, folder = _opened(source, quick, out)
-    results = loaded.results(folder)
     from aftereffect.studies.report.sections import write_report
 
-    typer.echo(f"Report: {write_report(loaded, results, folder)}")
+    typer.echo(f"Report: {write_report(loaded, loaded.results(folder), folder)}")
 
 
 @study.command("list")

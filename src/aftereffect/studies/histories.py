@@ -113,8 +113,7 @@ class Recording:
         history = History(self.rounds, self.played, self.effects)
         if self.kernel is None:
             return history.replay(**ends)
-        series = history.effects.reshape(history.n_arms, history.horizon).T
-        return replay_series(series, weights=self.kernel, **ends)
+        return replay_series(history.effects.reshape(history.n_arms, history.horizon).T, weights=self.kernel, **ends)
 
 
 def read_history(

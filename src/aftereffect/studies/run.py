@@ -162,8 +162,7 @@ def failed(cell: Cell, error: Exception) -> Finished:
     """Return the outcome of a cell with an error: type, message, and the last frames, with the names of their files."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     calls = [f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}" for frame in frames]
-    told = {"error": type(error).__name__, "message": str(error), "traceback": calls}
-    return Finished(cell_id(cell), None, {}, told)
+    return Finished(cell_id(cell), None, {}, {"error": type(error).__name__, "message": str(error), "traceback": calls})
 
 
 def capacity(executor: futures.Executor, workers: int | None) -> int:

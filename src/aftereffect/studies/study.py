@@ -248,8 +248,7 @@ class Study:
 
 def _typed(name: str, value: Any, kind: Any) -> Any:
     if not isinstance(value, kind):
-        word = "text" if kind is str else "a table"
-        raise InvalidStudy(f"{name} must be {word}, but got {checks.shown(value)}")
+        raise InvalidStudy(f"{name} must be {'text' if kind is str else 'a table'}, but got {checks.shown(value)}")
     return value
 
 

@@ -199,8 +199,7 @@ def by_panel(
             values = wanted[size].unique().sort().to_list()
             wanted = wanted.filter(**{size: values[len(values) // 2]})
     few = np.linspace(0, wanted.height - 1, min(MOST_PANELS, wanted.height)).round().astype(int)
-    words = f"{words}, in {len(few)} panels."
-    with drawn(name, words, len(few), legend=legend) as (drawing, axes):
+    with drawn(name, f"{words}, in {len(few)} panels.", len(few), legend=legend) as (drawing, axes):
         for ax, place in zip(axes, wanted[few].to_dicts(), strict=True):
             ax.set_title("\n".join(filter(None, (place.get("where"), size_label(place)))), fontsize=9)
             ax.set(xlabel=labels[0], ylabel=labels[1])
