@@ -188,8 +188,8 @@ class Curves(Facts):
             return 0
         alone = NormalDist().inv_cdf(0.5 + self.level / 2.0) / later.factor
         apart = np.any(np.abs(later.values) > alone * (later.upper - later.lower) / 2.0, axis=0)
-        apart[-1] = False
-        return int(np.flatnonzero(apart)[-1]) + 1 if apart.any() else 0
+        # Nothing remains after the longest lag.
+        return int(np.flatnonzero(np.append(True, apart[:-1]))[-1])
 
     def _facts(self) -> dict[str, str]:
         return {

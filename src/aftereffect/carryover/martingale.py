@@ -24,10 +24,9 @@ import numpy as np
 from aftereffect.bandits.adaptive_tsallis import AdaptiveTsallis
 from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.tsallis import TsallisFTRL
-from aftereffect.core import checks, effects
+from aftereffect.core import checks, effects, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.core.kernel import Terms
 from aftereffect.core.text import counted
 from aftereffect.players.wrapper.advised import AdvisedWrapper
 from aftereffect.players.wrapper.coin_clean import CoinCleanWrapper
@@ -263,7 +262,7 @@ class Scores:
             self.squares += off * (x - self.means[i])
 
 
-def least_probabilities(bandit: Any, terms: Terms) -> FloatArray:
+def least_probabilities(bandit: Any, terms: kernel.Terms) -> FloatArray:
     """Return a lower bound, for each arm, of its probability after the next update.
 
     It holds whichever arm is played and whatever loss in [0, top] it has; terms: weight, offset and top of the loss.
@@ -327,7 +326,7 @@ def unplayed(player: BlockWrapper) -> BlockWrapper:
     return made
 
 
-def _checked(player: BlockWrapper, block: Block, name: str) -> tuple[Block, float, Terms]:
+def _checked(player: BlockWrapper, block: Block, name: str) -> tuple[Block, float, kernel.Terms]:
     """Return a block, the loss that was fed, and its weight, offset and top; refuse numbers that cannot be."""
     arm = checks.integer(f"{name}.arm", block.arm, low=0, high=player.n_arms - 1)
     measured = checks.integer(f"{name}.measured", block.measured, low=1)

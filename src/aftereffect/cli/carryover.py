@@ -137,8 +137,7 @@ def _shown(curves: "Curves", names: Sequence[str], choice: "DelayChoice | None")
     ]
     if choice is None:
         return [*lines, "To choose a carry-over, the range of one action's effect is needed: give --low and --high."]
-    chosen = f"Chosen: a carry-over (max_delay) of {counted(choice.max_delay, 'round')}."
-    return [*lines, chosen, str(choice)]
+    return [*lines, f"Chosen: a carry-over (max_delay) of {counted(choice.max_delay, 'round')}.", str(choice)]
 
 
 def _by_arm(bands: "Bands", names: Sequence[str]) -> dict[str, dict[str, list[float | None]]]:

@@ -41,7 +41,6 @@ from typing import Any
 import numpy as np
 
 from aftereffect.core import checks
-from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.random import children
 from aftereffect.core.saved import canonical
@@ -367,7 +366,7 @@ def spread_of(instance: dict[str, Any]) -> str:
     return instance["spread"] if instance.get("spread") in SPREADS else usual
 
 
-def _fading(given: dict[str, Any], max_delay: int) -> FloatArray:
+def _fading(given: dict[str, Any], max_delay: int) -> checks.FloatArray:
     """Return weights that halve every `half_life` rounds (by default d/4, at least 1/4) and sum to 1.
 
     With a `rise` r, the weight of delay s has the factor s^r: nothing arrives at once, most after r·half_life/ln 2.

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from aftereffect.core import checks
-from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.studies.report import frames
 
@@ -99,12 +98,12 @@ def _fitted(part: pl.DataFrame) -> PowerLaw | None:
     return None if fit is None or part.height < len(fit) + 2 else PowerLaw(part, fit)
 
 
-def variables(rows: pl.DataFrame) -> dict[str, FloatArray]:
+def variables(rows: pl.DataFrame) -> dict[str, checks.FloatArray]:
     """Return d+1, K and T of the rows."""
     return {name: rows[name].to_numpy() for name in VARIABLES}
 
 
-def power_law(variables: Mapping[str, FloatArray], y: FloatArray) -> dict[str, Exponent] | None:
+def power_law(variables: Mapping[str, checks.FloatArray], y: checks.FloatArray) -> dict[str, Exponent] | None:
     """Fit y ≈ constant · Π x^exponent by least squares in logarithms; None if the points do not determine it.
 
     A variable with a single value has no exponent and is left out. All numbers must be above 0.

@@ -201,8 +201,7 @@ def _references(ax: "Axes", here: pl.DataFrame) -> None:
 def against(page: Page, rows: pl.DataFrame, name: str) -> list[str]:
     """Show final regret against one setting, and as a share of the regret of uniform play, by instance."""
     regrets = frames.some(frames.finals(rows.filter(measure="regret")), 'cells of the measure "regret"')
-    given = frames.setting(regrets, name)
-    shown = frames.readable(given, apart=(name,))
+    shown = frames.readable(frames.setting(regrets, name), apart=(name,))
     word = frames.setting_name(name)
     page.section(f"Regret against {word}")
     keys = [key for key in ("where", *frames.SIZES) if key != name]
