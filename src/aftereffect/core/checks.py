@@ -73,6 +73,12 @@ def real(
     return number
 
 
+def sizes(n_arms: Any, max_delay: Any, horizon: Any) -> tuple[int, int, int]:
+    """Return K, d and T, the sizes of a problem (Section 2)."""
+    d, T = integer("max_delay", max_delay, low=0), integer("horizon", horizon, low=1)
+    return integer("n_arms", n_arms, low=2), d, T
+
+
 def total(value: Any, *, low: float | None = None, high: float | None = None) -> float:
     """Return a reported total as a finite float in [low, high], or raise `InvalidTotal`."""
     try:

@@ -99,9 +99,7 @@ def hard(
     >>> losses.best, losses.linear.shape, losses.gap
     (2, (100, 4), 0.05)
     """
-    n_arms = checks.integer("n_arms", n_arms, low=2)
-    max_delay = checks.integer("max_delay", max_delay, low=0)
-    horizon = checks.integer("horizon", horizon, low=1)
+    n_arms, max_delay, horizon = checks.sizes(n_arms, max_delay, horizon)
     checks.choice("noise", noise, NOISES)
     random = np.random.default_rng(sequence(seed, HARD))
     drawn_best = int(random.integers(n_arms))

@@ -105,8 +105,7 @@ def system_rewards(system: LinearSystem, *, max_delay: int, horizon: int, seed: 
     >>> losses.direction, losses.best_arm(), losses.low, losses.high
     ('maximize', 4, -0.42, 0.58)
     """
-    max_delay = checks.integer("max_delay", max_delay, low=0)
-    horizon = checks.integer("horizon", horizon, low=1)
+    n_arms, max_delay, horizon = checks.sizes(len(system.arms), max_delay, horizon)
     values, filtered = system.responses(max_delay), system.filter(FILTER)
     random = np.random.default_rng(sequence(seed, TABLE))
     noise = system.noise * random.normal(size=(horizon, len(system.C))).sum(axis=1)
@@ -115,7 +114,7 @@ def system_rewards(system: LinearSystem, *, max_delay: int, horizon: int, seed: 
         noise[s:] += sum(filtered[s - 1, j] * before[:-s, j] for j in range(len(system.A)))
     limit = round(WIDEST * system.noise * float(np.sqrt(len(system.C) + (filtered**2).sum())), DIGITS)
     noise = np.clip(noise, -limit, limit)
-    params, sizes = Responses(checks.owned(values.T), checks.owned(noise)), (horizon, max_delay, len(system.arms))
+    params, sizes = Responses(checks.owned(values.T), checks.owned(noise)), (horizon, max_delay, n_arms)
     again = recipe(system_rewards, system, max_delay=max_delay, horizon=horizon)
     return Losses.made(params, sizes, ("maximize", *noisy_range(values, values, limit)), values.sum(axis=0), again)
 

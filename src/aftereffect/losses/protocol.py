@@ -140,9 +140,7 @@ class Losses:
     ) -> None:
         """Check the sizes; `check()` checks what the kernel makes of its parameters."""
         self.costly = kernel.LOSSES[type(params)].costly
-        self.horizon = checks.integer("horizon", horizon, low=1)
-        self.max_delay = checks.integer("max_delay", max_delay, low=0)
-        self.n_arms = checks.integer("n_arms", n_arms, low=2)
+        self.n_arms, self.max_delay, self.horizon = checks.sizes(n_arms, max_delay, horizon)
         # Small problems, such as examples, are exempt.
         if self.n_arms > max(self.horizon, 10):
             text = f"losses have more arms than rounds, {self.n_arms} and {self.horizon}: rounds are the first axis"
@@ -230,10 +228,7 @@ class Losses:
 
     def arm_totals(self) -> FloatArray:
         """Return the totals of always playing each arm, shape (T, K)."""
-        totals = np.empty((self.horizon, self.n_arms))
-        for arm in range(self.n_arms):
-            totals[:, arm] = self._play(np.full(self.horizon, arm))
-        return totals
+        return np.stack([self._play(np.full(self.horizon, arm)) for arm in range(self.n_arms)], axis=1)
 
     def arm_sums(self) -> FloatArray:
         """Return, for each arm, the sum of totals within the horizon if it is always played, shape (K,)."""

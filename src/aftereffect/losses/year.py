@@ -112,8 +112,7 @@ def year(
     >>> days.means.round(2).tolist(), days.direction, days.max_delay
     ([0.3, 0.4, 0.2, 0.6], 'maximize', 14)
     """
-    horizon, n_arms = checks.integer("horizon", horizon, low=1), checks.integer("n_arms", n_arms, low=2)
-    max_delay = checks.integer("max_delay", max_delay, low=0)
+    n_arms, max_delay, horizon = checks.sizes(n_arms, max_delay, horizon)
     checks.real("half_life", half_life, above=0.0)
     checks.real("gap", gap, low=0.0, below=MIDDLE)
     checks.real("noise", noise, low=0.0)

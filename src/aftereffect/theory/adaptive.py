@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from aftereffect.core import checks
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.theory.paper import enough_rounds, sizes, update_rate
+from aftereffect.theory.paper import enough_rounds, update_rate
 from aftereffect.theory.sharp import sharp_terms
 
 ADAPTIVE_GROWTH = 2.5
@@ -183,7 +183,7 @@ def window_worst_case(
     >>> round(window_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5), 1)
     801.0
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     enough_rounds(d, T)
     N = update_rate(d, update_probability) * (T - 2 * d)
     moved = adaptive_mass_moved(K, N, N, first_rate, growth)
@@ -211,7 +211,7 @@ def stretch_worst_case(
     >>> round(stretch_worst_case(n_arms=4, max_delay=0, horizon=10_000, update_probability=1.0, first_rate=0.5), 1)
     801.0
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     beta = checks.real("update_probability", update_probability, above=0.0, high=1.0)
     clean = (1.0 - beta) ** d
     later = T - d - 1
@@ -263,7 +263,7 @@ def stretch_stochastic_bound(
     True
     """
     n_arms, every, least, _ = terms = _gap_terms(gaps, matching)
-    _, d, T = sizes(n_arms, max_delay, horizon)
+    _, d, T = checks.sizes(n_arms, max_delay, horizon)
     C = stretch_scale(d, update_probability)
     beta, h = float(update_probability), entropy_range(n_arms)
     clean = (1.0 - beta) ** d

@@ -30,12 +30,6 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 
 
-def sizes(n_arms: int, max_delay: int, horizon: int) -> tuple[int, int, int]:
-    """Return K, d and T, checked."""
-    d, T = checks.integer("max_delay", max_delay, low=0), checks.integer("horizon", horizon, low=1)
-    return checks.integer("n_arms", n_arms, low=2), d, T
-
-
 def most_updates(max_delay: int, horizon: int) -> int:
     """Return ⌊T/(2d+1)⌋, the most updates possible in T rounds: a block has at least 2d+1 rounds (Figure 1).
 
@@ -307,7 +301,7 @@ def exp3_learning_rate(n_arms: int, max_delay: int, horizon: int) -> float:
     >>> round(exp3_learning_rate(n_arms=2, max_delay=0, horizon=100), 6)
     0.083255
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     p = update_rate(d, best_update_probability(d))
     return math.sqrt(math.log(K) / p / (2 * d * p * T + K * T / (2 * p * (2 * d + 1))))
 
@@ -321,7 +315,7 @@ def exp3_learning_rate_printed(n_arms: int, max_delay: int, horizon: int) -> flo
     >>> exp3_learning_rate_printed(n_arms=2, max_delay=0, horizon=100)
     0.0
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     return math.sqrt(d * math.log(K) / (K * T))
 
 
@@ -334,7 +328,7 @@ def corollary_bound(n_arms: int, max_delay: int, horizon: int) -> float:
     >>> corollary_bound(n_arms=2, max_delay=1, horizon=100)
     560.0
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     c = 28.0 if d > 0 else 2.0 * math.sqrt(2.0)
     return c * math.sqrt((d + 1) * K * T)
 
@@ -373,7 +367,7 @@ def rates(n_arms: int, max_delay: int, horizon: int) -> Rates:
     >>> rates(n_arms=4, max_delay=5, horizon=100)
     Rates(no_delay=20.0, delayed=30.0, composite=48.98979485566356)
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     return Rates(math.sqrt(K * T), math.sqrt((d + K) * T), math.sqrt((d + 1) * K * T))
 
 
@@ -385,7 +379,7 @@ def lower_bound_rate(n_arms: int, max_delay: int, horizon: int) -> float:
     >>> round(lower_bound_rate(n_arms=4, max_delay=5, horizon=100), 4)
     22.8288
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     return math.sqrt((d + 1) * K * T / max(1.0, math.log(T)))
 
 
@@ -413,7 +407,7 @@ def lower_bound(n_arms: int, max_delay: int, horizon: int) -> float:
     >>> round(lower_bound(n_arms=4, max_delay=3, horizon=40_000), 2)
     5.26
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     n = T // (d + 1)
     if n == 0:
         return 0.0

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from aftereffect.core import checks
 from aftereffect.core.effects import DIRECTIONS
 from aftereffect.theory import paper
-from aftereffect.theory.paper import Tuning, sizes, update_rate
+from aftereffect.theory.paper import Tuning, update_rate
 
 FORMS = ("printed", "sharp")
 """The forms of the wrapper's regret bound that can be minimised. "printed": Theorem 4. "sharp": the bounds below."""
@@ -146,7 +146,7 @@ def tsallis_regret_bound_sharp(n_arms: int, rounds: float, learning_rate: float)
 def _sizes(n_arms: int, max_delay: int, horizon: int, direction: str) -> tuple[int, int, int]:
     """Return K, d and T, checked, after a check of the direction."""
     checks.choice("direction", direction, DIRECTIONS)
-    return sizes(n_arms, max_delay, horizon)
+    return checks.sizes(n_arms, max_delay, horizon)
 
 
 def _expected(d: int, T: int, beta: float) -> tuple[float, float, float, float]:
@@ -286,7 +286,7 @@ def tuning(n_arms: int, max_delay: int, horizon: int, form: str = "printed") -> 
     >>> tuning(n_arms=2, max_delay=0, horizon=200)
     Tuning(update_probability=1.0, learning_rate=10.0, bound=56.568542494923804)
     """
-    K, d, T = sizes(n_arms, max_delay, horizon)
+    K, d, T = checks.sizes(n_arms, max_delay, horizon)
     if checks.choice("form", form, FORMS) == "sharp":
         return tsallis_tuning_sharp(K, d, T)
     beta = paper.best_update_probability(d)

@@ -188,8 +188,7 @@ class ARSExp3(KernelPlayer):
 
     def regret_bound(self, horizon: int, max_delay: int) -> float:
         """Return the smaller of T·hi and the bound above, in which c + 1/c replaces 2 if step c is not 1."""
-        T = checks.integer("horizon", horizon, low=1)
-        d = checks.integer("max_delay", max_delay, low=0)
+        K, d, T = checks.sizes(self.n_arms, max_delay, horizon)
         if self.effects.lo < 0.0:
             raise InvalidArgument(f"low must be at least 0 for the bound to hold, but got {self.low!r}")
         blocks, played, squares, length = 0, 0.0, 0.0, 0.0
@@ -198,5 +197,5 @@ class ARSExp3(KernelPlayer):
             length = block_size(self.growth, blocks)
             played += length
             squares += length * length
-        learned = (self.step + 1.0 / self.step) * math.sqrt(self.n_arms * math.log(self.n_arms) * squares)
+        learned = (self.step + 1.0 / self.step) * math.sqrt(K * math.log(K) * squares)
         return min(learned + 2 * d * blocks + length, T) * self.effects.hi

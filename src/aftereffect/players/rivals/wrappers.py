@@ -339,8 +339,6 @@ class CLW2018(KernelPlayer):
 
         The published bound, 8√(d_c(4K+1)T ln K) + O(d), depends on the two erroneous steps.
         """
-        K = checks.integer("n_arms", n_arms, low=2)
-        d = checks.integer("max_delay", max_delay, low=0)
-        T = checks.integer("horizon", horizon, low=1)
+        K, d, T = checks.sizes(n_arms, max_delay, horizon)
         bandit = Exp3(K, learning_rate=4.0 * math.sqrt((d + 1) * math.log(K) / ((4 * K + 1) * T)))
         return cls(bandit, max_delay=d, **common)
