@@ -149,18 +149,13 @@ class Registered(dict[type, Any]):
         raise InvalidArgument(f"params must be registered with their kernel by kernel.register, but {params!r} is not")
 
 
-BANDITS: dict[type, BanditKernel] = Registered()
-LOSSES: dict[type, LossKernel] = Registered()
-PLAYERS: dict[type, PlayerKernel] = Registered()
-BLOCKS: dict[type, BlockKernel] = Registered()
-ADVISERS: dict[type, AdviserKernel] = Registered()
-FORMS: dict[type, dict[type, Any]] = {
-    BanditKernel: BANDITS,
-    LossKernel: LOSSES,
-    PlayerKernel: PLAYERS,
-    BlockKernel: BLOCKS,
-    AdviserKernel: ADVISERS,
-}
+KINDS = (BanditKernel, LossKernel, PlayerKernel, BlockKernel, AdviserKernel)
+FORMS: dict[type, dict[type, Any]] = {kind: Registered() for kind in KINDS}
+BANDITS: dict[type, BanditKernel] = FORMS[BanditKernel]
+LOSSES: dict[type, LossKernel] = FORMS[LossKernel]
+PLAYERS: dict[type, PlayerKernel] = FORMS[PlayerKernel]
+BLOCKS: dict[type, BlockKernel] = FORMS[BlockKernel]
+ADVISERS: dict[type, AdviserKernel] = FORMS[AdviserKernel]
 HELPERS: list[Callable[..., Any]] = []
 ROUTINES: list[Callable[..., Any]] = []
 

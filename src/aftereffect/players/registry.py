@@ -328,10 +328,7 @@ def find(name: Any) -> Entry:
     return PLAYERS[name]
 
 
-BANDITS: tuple[type, ...] = (
-    TsallisFTRL, AdaptiveTsallis, MatchedTsallis, Exp3, Uniform, TsallisINF, UCB1, EpsilonGreedy,
-    GaussianThompson
-)  # fmt: skip
+BANDITS: tuple[type, ...] = (*(kind for _, kind in BASES.values()), AdaptiveTsallis, MatchedTsallis)
 _SAVED = {cls.__name__: cls for cls in (*(entry.player for entry in PLAYERS.values()), AdvisedWrapper, Panel, *BANDITS)}
 
 
