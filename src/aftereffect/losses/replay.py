@@ -26,7 +26,7 @@ from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.core.random import RECORDS, hashed_uniform, recipe, sequence
 from aftereffect.losses.protocol import TOLERANCE, CompositeLosses, Dense, Losses, check_parts
-from aftereffect.losses.spreads import kernels, linear_composite
+from aftereffect.losses.spreads import kernels
 
 MARGIN = 0.1
 """Each nonzero end of an inferred range is widened by this fraction, as future effects may exceed the recorded ones."""
@@ -169,7 +169,12 @@ class History:
         horizon, batch = checks.integer("horizon", horizon, low=1), checks.integer("batch", batch, low=1)
         low, high = _range(low, high, *self.extremes())
         key = sequence(seed, RECORDS).generate_state(1, np.uint64)[0]
-        params, sizes = self._drawn(horizon, batch, key), (horizon, self.max_delay, self.n_arms)
+        sizes = horizon, self.max_delay, self.n_arms
+        params: Dense | Resampled = Resampled(self.effects, self.starts, key)
+        if batch > 1:
+            values = np.zeros((horizon, self.n_arms, self.max_delay + 1))
+            kernel.compiled(fill_averages)(self.effects, self.starts, key, batch, values)
+            params = Dense(checks.owned(values))
         means = np.add.reduceat(self.effects.sum(axis=1), self.starts[:-1]) / np.diff(self.starts)
         again = recipe(self.resample, horizon=horizon, batch=batch, direction=direction, low=low, high=high)
         losses = Losses.made(params, sizes, (direction, low, high), means, again)
@@ -178,14 +183,6 @@ class History:
         else:
             self._check_records(losses.effects)
         return losses
-
-    def _drawn(self, horizon: int, batch: int, key: np.uint64) -> Dense | Resampled:
-        """Return the drawn plays in kernel form."""
-        if batch == 1:
-            return Resampled(self.effects, self.starts, key)
-        values = np.zeros((horizon, self.n_arms, self.max_delay + 1))
-        kernel.compiled(fill_averages)(self.effects, self.starts, key, batch, values)
-        return Dense(checks.owned(values))
 
     def _check_records(self, span: Effects) -> None:
         """Raise an error if a recorded play is outside the range."""
@@ -217,14 +214,12 @@ def replay_series(
     values = checks.array("series", series, shape=("T", "K"), error=InvalidLosses)
     axes = ("d+1",) if checks.as_array("weights", weights, InvalidLosses).ndim < 2 else ("K", "d+1")
     shares = checks.array("weights", weights, shape=axes, error=InvalidLosses)
-    by_arm = np.atleast_2d(shares)
-    least, most = extreme_parts(by_arm.T[np.newaxis])
-    factors = (min(0.0, float(least.min())), max(1.0, float(most.max())))
+    rows = shares if shares.ndim > 1 else np.tile(shares, (values.shape[1], 1))
+    least, most = extreme_parts(rows.T[np.newaxis])
+    factors = float(least.min(initial=0.0)), float(most.max(initial=1.0))
     ends = [f * float(v) for f in factors for v in (values.min(initial=0.0), values.max(initial=0.0))]
     low, high = _range(low, high, min(ends), max(ends))
-    if shares.ndim == 1:
-        return linear_composite(values, coefficients=shares, direction=direction, low=low, high=high)
-    return kernels(values, weights=shares, direction=direction, low=low, high=high)
+    return kernels(values, weights=rows, direction=direction, low=low, high=high)
 
 
 def widened(least: float, most: float, margin: float) -> tuple[float, float]:
