@@ -104,9 +104,7 @@ def extreme_parts(components: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> float(least[0, 0]), float(most[0, 0])
     (-3.0, 5.0)
     """
-    shape = (components.shape[0], components.shape[2])
-    falling, least = np.zeros(shape), np.zeros(shape)
-    rising, most = np.zeros(shape), np.zeros(shape)
+    falling, least, rising, most = np.zeros((4, components.shape[0], components.shape[2]))
     for s in range(components.shape[1]):
         falling = np.minimum(falling, 0.0) + components[:, s]
         rising = np.maximum(rising, 0.0) + components[:, s]

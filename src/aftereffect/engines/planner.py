@@ -23,7 +23,7 @@ from aftereffect.core.checks import FloatArray
 from aftereffect.core.errors import InvalidArgument
 from aftereffect.core.text import amount, counted
 from aftereffect.engines.loop import unit_losses
-from aftereffect.engines.simulation import simulate
+from aftereffect.engines.simulation import simulate, standard_error
 from aftereffect.losses.protocol import Losses
 from aftereffect.losses.year import year
 from aftereffect.players.default import default_player
@@ -135,7 +135,7 @@ class Option(NamedTuple):
     @property
     def error(self) -> float:
         """The standard error of the gain."""
-        return float(self.gains.std(ddof=1)) / math.sqrt(len(self.gains))
+        return float(standard_error(self.gains))
 
     def ahead_of(self, other: "Option") -> bool:
         """Whether it brings more, by more than a standard error."""

@@ -104,8 +104,7 @@ def block_length_law(max_delay: int, update_probability: float, longest: int) ->
     for n in range(shortest, longest + 1):
         law[n] = p * survival[n - shortest]
         survival[n] = survival[n - 1] - law[n]
-    law.flags.writeable = False
-    return law
+    return checks.owned(law)
 
 
 def expected_updates(max_delay: int, horizon: int, update_probability: float) -> float:

@@ -265,8 +265,7 @@ class DynLinUCB(KernelPlayer):
         """Return the player for effects of which a hundredth is left after max_delay rounds (chosen here)."""
         d = checks.integer("max_delay", max_delay, low=0)
         rho = LEFT_AFTER_DELAY ** (1.0 / d) if d else 0.0
-        settings: dict[str, Any] = {"spectral_radius": rho} | others
-        return cls(n_arms, horizon=horizon, **settings)
+        return cls(n_arms, horizon=horizon, **{"spectral_radius": rho, **others})
 
 
 class ARUCBParams(NamedTuple):
@@ -392,5 +391,4 @@ class ARUCB(KernelPlayer):
     def tuned(cls, n_arms: int, *, max_delay: int, horizon: int, **others: Any) -> Self:
         """Return the player of order 1, that of effects that fade by a factor; of order 0 if max_delay is 0."""
         d = checks.integer("max_delay", max_delay, low=0)
-        settings: dict[str, Any] = {"order": min(d, 1)} | others
-        return cls(n_arms, horizon=horizon, **settings)
+        return cls(n_arms, horizon=horizon, **{"order": min(d, 1), **others})

@@ -61,9 +61,10 @@ class Naive(BanditPlayer):
     def __init__(self, bandit: Bandit, *, max_delay: int | None = None, **common: Unpack[Common]) -> None:
         super().__init__(bandit, **common)
         self.max_delay = None if max_delay is None else checks.integer("max_delay", max_delay, low=0)
-        parts, span = (self.max_delay or 0) + 1, self.effects
+        self._parts = None if self.max_delay is None else self.max_delay + 1
+        parts, span = self._parts or 1, self.effects
         self._totals = effects.Effects(parts * span.lo, parts * span.hi, span.maximize)
-        self._limits = limits_of(span, None if self.max_delay is None else parts, self.out_of_range)
+        self._limits = limits_of(span, self._parts, self.out_of_range)
         OWNERS[id(bandit)] = self
 
     def ask(self) -> int:
@@ -80,8 +81,7 @@ class Naive(BanditPlayer):
         given = math.nan if total is None else checks.total(total)
         value = usable_total(self._limits, self._round, given)
         if value == REFUSED:
-            parts = None if self.max_delay is None else self.max_delay + 1
-            raise InvalidTotal(f"{total_rule(self.effects, parts, self._round)}, but got {given!r}")
+            raise InvalidTotal(f"{total_rule(self.effects, self._parts, self._round)}, but got {given!r}")
         heard = value == value
         fed.append(effects.fed_loss(self._totals, 0, value) if heard else None)
         if heard:

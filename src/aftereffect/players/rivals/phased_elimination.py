@@ -260,8 +260,7 @@ class PhasedElimination(KernelPlayer):
     @property
     def active_arms(self) -> tuple[int, ...]:
         """The arms not yet eliminated, in the order of play."""
-        first, count = ORDER, int(self._numbers[ACTIVE])
-        return tuple(int(arm) for arm in self._numbers[first : first + count])
+        return tuple(int(arm) for arm in self._numbers[ORDER : ORDER + int(self._numbers[ACTIVE])])
 
 
 class ODAAF(PhasedElimination):

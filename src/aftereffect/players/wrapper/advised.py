@@ -225,11 +225,8 @@ way there. If all advice is wrong, that adds 2.76 to the bound on the expected r
         super().__init__(bandit, max_delay=max_delay, coins=coins, **common)
         if not isinstance(bandit, AdaptiveTsallis):
             raise InvalidArgument(f"bandit must be an AdaptiveTsallis to be advised, but got {checks.shown(bandit)}")
-        first, share = checks.array("budget", budget, shape=(2,)).tolist()
-        self.budget = [
-            checks.real(name, part, low=0.0, high=MOST_BUDGET)
-            for name, part in (("budget[0]", first), ("budget[1]", share))
-        ]
+        parts = checks.array("budget", budget, shape=(2,)).tolist()
+        self.budget = [checks.real(f"budget[{k}]", part, low=0.0, high=MOST_BUDGET) for k, part in enumerate(parts)]
         self.floor = checks.real("floor", floor, low=0.0, high=1.0)
         self._memory = np.zeros(advice.memory_size(self.n_arms))
         self._error, self._slowest, self._called = "", 0.0, set[str]()
