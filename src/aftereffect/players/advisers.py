@@ -216,8 +216,7 @@ class Opinion(KernelAdviser):
 
     def form(self, setting: Setting) -> OpinionParams:
         """Return the parameters of the kernel."""
-        weights = checks.array("probabilities", self.probabilities, shape=(setting.n_arms,))
-        return OpinionParams(np.array(weights))
+        return OpinionParams(np.array(checks.array("probabilities", self.probabilities, shape=(setting.n_arms,))))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -315,47 +314,42 @@ FIRST, SOME = 5.0, 1.02
 """The number of rounds before the first advice, and by which factor it must grow for the model to be asked again."""
 WORN = -3.5
 """The test of age, in standard deviations, below which the model's assumption has failed: it advises nothing then."""
-# state of the lag adviser: the number of rounds at which to ask the model again, the latest advice, and the state of a
-# LagPlayer, whose model hears every round.
+# The parameters of the lag adviser are those of the LagPlayer that chooses arms before the first block.
+# state: the number of rounds at which to ask the model again, the latest advice, and the state of the LagPlayer, whose
+# model hears every round.
 AGAIN, ADVICE = 0, 1
 
 
-class LagAdviceParams(NamedTuple):
-    """player: the player that chooses arms before the first block, and has the lag model."""
-
-    player: LagPlayerParams
-
-
 @helper
-def model_at(params: LagAdviceParams, n_arms: int) -> int:
+def model_at(params: LagPlayerParams, n_arms: int) -> int:
     """Return where the state of the model begins."""
-    return int(ADVICE + n_arms + lag_player.model_at(params.player, n_arms))
+    return int(ADVICE + n_arms + lag_player.model_at(params, n_arms))
 
 
-def lags_size(params: LagAdviceParams, n_arms: int) -> int:
+def lags_size(params: LagPlayerParams, n_arms: int) -> int:
     """Return the length of the state."""
-    return ADVICE + n_arms + lag_player.size(params.player, n_arms)
+    return ADVICE + n_arms + lag_player.size(params, n_arms)
 
 
-def lags_begin(params: LagAdviceParams, n_arms: int, state: FloatState) -> None:
+def lags_begin(params: LagPlayerParams, n_arms: int, state: FloatState) -> None:
     """Write the state before round 1."""
     state[AGAIN] = FIRST
-    kernel.player_begin(params.player, n_arms, state[ADVICE + n_arms :])
+    kernel.player_begin(params, n_arms, state[ADVICE + n_arms :])
 
 
-def lags_hear(params: LagAdviceParams, n_arms: int, state: FloatState, unit: int, arm: int, total: float) -> None:
+def lags_hear(params: LagPlayerParams, n_arms: int, state: FloatState, unit: int, arm: int, total: float) -> None:
     """Let the model hear."""
-    lags.hear(params.player.model, n_arms, state[model_at(params, n_arms) :], unit, arm, total)
+    lags.hear(params.model, n_arms, state[model_at(params, n_arms) :], unit, arm, total)
 
 
-def lags_advise(params: LagAdviceParams, n_arms: int, state: FloatState, p: FloatState) -> int:
+def lags_advise(params: LagPlayerParams, n_arms: int, state: FloatState, p: FloatState) -> int:
     """Propose the squared probability that each arm is best; the same for all if effects wear off while one is held."""
-    model, work = state[model_at(params, n_arms) :], state[ADVICE + n_arms + lag_player.judgement_at(params.player) :]
+    model, work = state[model_at(params, n_arms) :], state[ADVICE + n_arms + lag_player.judgement_at(params) :]
     if model[lags.ROUNDS] < FIRST:
         return 0
     if model[lags.ROUNDS] >= state[AGAIN]:
         state[AGAIN] = SOME * model[lags.ROUNDS]
-        lags.judge(params.player.model, n_arms, model, work)
+        lags.judge(params.model, n_arms, model, work)
         worn = work[lags.judgement_size(n_arms) - 1] < WORN
         for i in range(n_arms):
             best = work[2 * lags.KEEP + i]
@@ -365,19 +359,19 @@ def lags_advise(params: LagAdviceParams, n_arms: int, state: FloatState, p: Floa
     return 1
 
 
-def lags_play(params: LagAdviceParams, n_arms: int, state: FloatState, rng: WordState) -> int:
+def lags_play(params: LagPlayerParams, n_arms: int, state: FloatState, rng: WordState) -> int:
     """Choose the arm of the next unit as a LagPlayer does."""
-    return kernel.player_ask(params.player, n_arms, state[ADVICE + n_arms :], rng)
+    return kernel.player_ask(params, n_arms, state[ADVICE + n_arms :], rng)
 
 
-kernel.register(LagAdviceParams, kernel.AdviserKernel(lags_size, lags_begin, lags_hear, lags_advise, lags_play))
+kernel.register(LagPlayerParams, kernel.AdviserKernel(lags_size, lags_begin, lags_hear, lags_advise, lags_play))
 
 
 def lags_learn(
-    params: LagAdviceParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState, again: bool
+    params: LagPlayerParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState, again: bool
 ) -> None:
     """Let the model hear rounds (`lag_player.learn`)."""
-    lag_player.learn(params.player, n_arms, state[ADVICE + n_arms :], arms, totals, again)
+    lag_player.learn(params, n_arms, state[ADVICE + n_arms :], arms, totals, again)
 
 
 class Lags(KernelAdviser):
@@ -403,13 +397,13 @@ class Lags(KernelAdviser):
         self.max_lag = None if max_lag is None else checks.integer("max_lag", max_lag, low=0)
         self.season = None if season is None else checks.integer("season", season, low=2)
 
-    def form(self, setting: Setting) -> LagAdviceParams:
+    def form(self, setting: Setting) -> LagPlayerParams:
         """Return the parameters of the kernel."""
         d = setting.max_delay
         longest = self.max_lag if self.max_lag is not None else max(d, 14) if d else 0
         sizes = setting.n_arms, longest, self.season, 0, setting.direction, setting.n_units
         limits = limits_of(setting.effects, setting.max_delay + 1, "void")
-        return LagAdviceParams(LagPlayerParams(checked_params(*sizes), 0, limits, setting.n_units))
+        return LagPlayerParams(checked_params(*sizes), 0, limits, setting.n_units)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -462,7 +456,7 @@ class ToldLags(Lags):
     @property
     def _own(self) -> int:
         """Where what is saved ends: after the probabilities, with which the judgement begins."""
-        return ADVICE + self._n_arms + lag_player.judgement_at(self._params.player) + 2 * lags.KEEP + self._n_arms
+        return ADVICE + self._n_arms + lag_player.judgement_at(self._params) + 2 * lags.KEEP + self._n_arms
 
     def learn(self, arms: Sequence[Sequence[int]], totals: Sequence[Sequence[float | None]]) -> None:
         """Be told rounds: the arm (-1: none) and the total (None: missing) of every unit."""
