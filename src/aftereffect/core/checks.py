@@ -153,6 +153,15 @@ def owned(values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
+class ReadOnly:
+    """An object whose arrays are read-only, as compiled code expects."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the arrays read-only again: pickle does not preserve the flag."""
+        for name, value in state.items():
+            setattr(self, name, owned(value) if isinstance(value, np.ndarray) else value)
+
+
 def optional(module: str, what: str, extra: str) -> Any:
     """Return a module of a package that `what` needs and that this extra of the project brings."""
     try:

@@ -70,8 +70,7 @@ def _with_seed(build: Callable[..., Drawn], arguments: tuple[Any, ...], settings
 
 def stream(seed: int, run: int, purpose: int) -> NDArray[np.uint64]:
     """Return the generator's state at the start of one stream."""
-    words = np.random.SeedSequence(seed, spawn_key=(run, purpose)).generate_state(4, np.uint64)
-    return words.astype(np.uint64)
+    return np.random.SeedSequence(seed, spawn_key=(run, purpose)).generate_state(4, np.uint64).astype(np.uint64)
 
 
 def streams(seed: int, first_run: int, runs: int) -> NDArray[np.uint64]:

@@ -75,7 +75,7 @@ def fill_averages(
                 values[t, arm, s] /= batch
 
 
-class History:
+class History(checks.ReadOnly):
     """Recorded plays: arm arms[n], played in round rounds[n], had the effect effects[n, s] s rounds later, s = 0..d.
 
     rounds: labels that can be ordered; rounds without a record are skipped. arms: whole numbers from 0; every arm up
@@ -118,11 +118,6 @@ class History:
         self._rounds = when[order]
         self.horizon, self.max_delay = len(self.labels), numbers.shape[1] - 1
         self.complete = len(numbers) == self.horizon * self.n_arms
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the arrays read-only again, as compiled code expects: pickle does not preserve the flag."""
-        for name, value in state.items():
-            setattr(self, name, checks.owned(value) if isinstance(value, np.ndarray) else value)
 
     def span(self, margin: float = MARGIN) -> tuple[float, float]:
         """Return (low, high): the range of the recorded plays, each nonzero end widened by `margin` of its length."""

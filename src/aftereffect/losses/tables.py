@@ -22,7 +22,7 @@ __all__ = ["Table", "constrained", "drifting", "iid", "seasonal", "switching"]
 LAWS = ("bernoulli", "constant")
 
 
-class Table(Facts):
+class Table(checks.ReadOnly, Facts):
     """values[t, i]: the whole effect of playing arm i in round t, in [low, high].
 
     means: the expectation of values[t], if known and the same for all t. recipe: a function from a seed to a fresh
@@ -66,11 +66,6 @@ class Table(Facts):
         listed = ", ".join(f"{mean:.4g}" for mean in means[:8]) + ", ..." * (len(means) > 8)
         horizon, n_arms = self.values.shape
         return {"rounds": f"{horizon}", "arms": f"{n_arms}", "range": f"[{self.low:g}, {self.high:g}]", "means": listed}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the arrays read-only again: pickle does not preserve the flag."""
-        for name, value in state.items():
-            setattr(self, name, checks.owned(value) if isinstance(value, np.ndarray) else value)
 
 
 TableLike = Table | ArrayLike
@@ -137,8 +132,7 @@ def switching(
         step = checks.integer("period", -(-horizon // 4) if period is None else period, low=1)
         starts = np.arange(step, horizon, step)
     else:
-        listed = [checks.integer("rounds", t, low=1, high=horizon - 1) for t in rounds]
-        starts = np.array(listed, dtype=np.int64)
+        starts = np.array([checks.integer("rounds", t, low=1, high=horizon - 1) for t in rounds], dtype=np.int64)
         if (np.diff(starts) <= 0).any():
             raise InvalidArgument(f"rounds must increase, but got {checks.shown(list(rounds))}")
     best = np.searchsorted(starts, np.arange(horizon), side="right") % n_arms

@@ -412,15 +412,16 @@ class LagPlayer(KernelPlayer):
     def check_unplayed(self) -> None:
         """Raise an error if the player has been asked, or has learned rounds, which a copy would not know."""
         super().check_unplayed()
-        if self._record:
-            got = f"it has learned {counted(len(self._record), 'round')}"
-            raise InvalidArgument(f"player must have learned nothing to be copied, but {got}")
+        self._check_nothing_learned("copied")
 
     def _set_units(self, n_units: int) -> None:
+        self._check_nothing_learned("shared by units")
+        super()._set_units(n_units)
+
+    def _check_nothing_learned(self, aim: str) -> None:
         if self._record:
             got = f"it has learned {counted(len(self._record), 'round')}"
-            raise InvalidArgument(f"player must have learned nothing to be shared by units, but {got}")
-        super()._set_units(n_units)
+            raise InvalidArgument(f"player must have learned nothing to be {aim}, but {got}")
 
     @property
     def probabilities(self) -> NDArray[np.float64]:

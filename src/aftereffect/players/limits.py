@@ -49,10 +49,10 @@ def spelled_out(function: Function) -> Function:
     *own, last = shown.parameters.values()
     kind = get_args(last.annotation)[0] if last.kind is Parameter.VAR_KEYWORD and get_args(last.annotation) else None
     if kind in (Range, Common):
-        more = [name for name in USUAL if name in kind.__annotations__]
         common = [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=USUAL[name], annotation=kind.__annotations__[name])
-            for name in more
+            Parameter(name, Parameter.KEYWORD_ONLY, default=usual, annotation=kind.__annotations__[name])
+            for name, usual in USUAL.items()
+            if name in kind.__annotations__
         ]
         vars(function)["__signature__"] = shown.replace(parameters=[*own, *common])
     return function

@@ -256,8 +256,7 @@ def make_coins(coins: Any, quiet: int, seed: int) -> DrawnCoins | GivenCoins:
         coins = coins.tolist()
     if isinstance(coins, Iterable):
         return GivenCoins(coins, quiet)
-    bias = checks.real("coins", coins, above=0.0, high=1.0)
-    return DrawnCoins(bias, quiet, random.stream(seed, 0, random.COINS))
+    return DrawnCoins(checks.real("coins", coins, above=0.0, high=1.0), quiet, random.stream(seed, 0, random.COINS))
 
 
 def restore_coins(state: Any, quiet: int, rounds_read: int) -> DrawnCoins | GivenCoins:
@@ -299,9 +298,8 @@ def round_kinds(coins: Iterable[bool], max_delay: int) -> list[str]:
     >>> round_kinds([1, 0, 1], max_delay=0)
     ['DU', 'D', 'SU']
     """
-    d = checks.integer("max_delay", max_delay, low=0)
     b = list(coins)
-    ends = set(update_rounds(b, d))
+    ends = set(update_rounds(b, checks.integer("max_delay", max_delay, low=0)))
     return ["DS"[t > 1 and t - 1 not in ends] + "U" * (t in ends) for t in range(1, len(b) + 1)]
 
 

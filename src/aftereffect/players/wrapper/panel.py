@@ -152,8 +152,7 @@ class Panel:
         alone, beta = player.regret_bound(horizon), player.update_probability
         N = theory.most_updates(d, horizon)
         # The bounds of AdaptiveTsallis, with windows or stretches, hold unchanged for averaged updates.
-        averaged = isinstance(bandit, AdaptiveTsallis)
-        if N == 0 or beta is None or averaged or not isinstance(bandit, KernelBandit):
+        if N == 0 or beta is None or isinstance(bandit, AdaptiveTsallis) or not isinstance(bandit, KernelBandit):
             return M * alone
         base = bandit.shared_regret_bound(N, M)
         bound = theory.wrapper_regret_bound(d, horizon, beta, bandit.stability(), base)

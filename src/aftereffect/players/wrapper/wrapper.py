@@ -448,8 +448,7 @@ class CompositeLossWrapper(BlockWrapper):
         d, T = self.max_delay, self.rounds_played
         ends, moved, regret = theory.sharp_terms(d, 2 * d + 1, beta)
         stopping = ends + theory.stopping_price(d, beta, self.open_rounds, windows=True)
-        worst = self.worst_case(max(T, 1))
-        return certificates.Prices(min(ends, T), moved, regret, 0.0, regret, worst, stopping)
+        return certificates.Prices(min(ends, T), moved, regret, 0.0, regret, self.worst_case(max(T, 1)), stopping)
 
     def kernel(self) -> Any:
         """Return the player in kernel form, or None if its base has no kernel form."""
