@@ -112,6 +112,9 @@ class KernelAdviser(Adviser):
     True
     """
 
+    # The attributes that are arguments of the constructor.
+    SETTINGS: tuple[str, ...] = ()
+
     def form(self, setting: Setting) -> Any:
         """Return the parameters of the kernel."""
         raise NotImplementedError
@@ -145,7 +148,7 @@ class KernelAdviser(Adviser):
     @property
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, as plain JSON values."""
-        return {}
+        return {name: getattr(self, name) for name in self.SETTINGS}
 
     def state(self) -> Any:
         """Return the settings and the numbers of the kernel."""
@@ -207,6 +210,8 @@ class Opinion(KernelAdviser):
     [3.0, 1.0]
     """
 
+    SETTINGS = ("probabilities",)
+
     def __init__(self, probabilities: ArrayLike) -> None:
         found = checks.array("probabilities", probabilities, shape=("any",))
         if found.min(initial=0.0) < 0.0 or not 0.0 < found.max(initial=0.0) <= LARGEST:
@@ -217,11 +222,6 @@ class Opinion(KernelAdviser):
     def form(self, setting: Setting) -> OpinionParams:
         """Return the parameters of the kernel."""
         return OpinionParams(np.array(checks.array("probabilities", self.probabilities, shape=(setting.n_arms,))))
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments, as plain JSON values."""
-        return {"probabilities": self.probabilities}
 
 
 class LearnerParams(NamedTuple):
@@ -392,6 +392,7 @@ class Lags(KernelAdviser):
     """
 
     plays_opening = True
+    SETTINGS = ("max_lag", "season")
 
     def __init__(self, max_lag: int | None = None, season: int | None = None) -> None:
         self.max_lag = None if max_lag is None else checks.integer("max_lag", max_lag, low=0)
@@ -404,11 +405,6 @@ class Lags(KernelAdviser):
         sizes = setting.n_arms, longest, self.season, 0, setting.direction, setting.n_units
         limits = limits_of(setting.effects, setting.max_delay + 1, "void")
         return LagPlayerParams(checked_params(*sizes), 0, limits, setting.n_units)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments, as plain JSON values."""
-        return {"max_lag": self.max_lag, "season": self.season}
 
 
 class ToldLags(Lags):
