@@ -232,10 +232,8 @@ def _rounds(column: str, series: Any) -> tuple[tuple[Any, ...], Codes]:
         got = f"{len(values)} labels in {count} steps"
         raise InvalidArgument(f"column {column!r} must hold rounds that are evenly spaced but for gaps, but got {got}")
     positions = [(place - first) // step for place in places]
-    labels: list[Any] = [None] * count
-    for position, label in zip(positions, known, strict=True):
-        labels[position] = label
-    return tuple(labels), _codes(series, dict(zip(values, positions, strict=True)), null)
+    labels = dict(zip(positions, known, strict=True))
+    return tuple(map(labels.get, range(count))), _codes(series, dict(zip(values, positions, strict=True)), null)
 
 
 def _label(column: str, value: Any) -> Any:

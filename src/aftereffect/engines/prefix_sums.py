@@ -36,10 +36,9 @@ def latest(name: str, losses: Losses, key: Any, build: Callable[[], Made]) -> Ma
     """Return what `build` returns; by name, the result for the latest key is kept as long as the losses exist."""
     kept = _latest.setdefault(losses, {})
     known = kept.get(name)
-    if known is not None and known[0] != key:
-        # Release it first: two results may not fit in memory.
+    if known is None or known[0] != key:
+        # Release the former result first: two may not fit in memory.
         known = kept[name] = None
-    if known is None:
         known = kept[name] = key, build()
     found: Made = known[1]
     return found

@@ -296,7 +296,6 @@ class LossStream:
         self.round = 0
         self._chunk = max(CHUNK, losses.max_delay)
         self._pending = np.zeros(self._chunk + losses.max_delay)
-        self._at = 0
         self._spread = kernel.entry(kernel.spread, losses.params, 0, 0, self._pending, 0)
 
     def play(self, arm: int) -> float:
@@ -305,14 +304,12 @@ class LossStream:
         arm = checks.integer("arm", arm, low=0, high=losses.n_arms - 1)
         if self.round >= losses.horizon:
             raise OutOfTurn(f"play must be called at most horizon={losses.horizon} times, but all rounds are played")
-        if self._at == self._chunk:
+        at = self.round % self._chunk
+        if at == 0 and self.round > 0:
             kernel.compiled(carry_over)(self._pending, losses.max_delay, self._chunk)
-            self._at = 0
-        self._spread(losses.params, self.round, arm, self._pending, self._at)
-        total = float(self._pending[self._at])
+        self._spread(losses.params, self.round, arm, self._pending, at)
         self.round += 1
-        self._at += 1
-        return total
+        return float(self._pending[at])
 
 
 # Losses given component by component: ℓ_t^(s)(i) of Section 2 is `components[t, s, i]`.

@@ -151,13 +151,10 @@ def accountants_sums(c: ArrayLike, a: int, b: int, max_delay: int) -> tuple[floa
     if a > b:
         raise InvalidArgument(f"a must be at most b, but got a={a} and b={b}")
     values = checks.array("c", c, shape=(b - a + 1 + 2 * d,)).tolist()
-    first = a - d
-    before = (float(t - a + d + 1) * values[t - first] for t in range(a - d, a))
-    inside = (float(d + 1) * values[t - first] for t in range(a, b + 1))
-    after = (float(b + d + 1 - t) * values[t - first] for t in range(b + 1, b + d + 1))
-    left = math.fsum((*before, *inside, *after))
-    windows = (values[t - first] for tau in range(a, b + d + 1) for t in range(tau - d, tau + 1))
-    return left, math.fsum(windows)
+    # The three factors are the least of their three formulas, wherever t is.
+    left = (float(min(t - a, 0, b - t) + d + 1) * value for t, value in enumerate(values, start=a - d))
+    windows = (value for tau in range(a, b + d + 1) for value in values[tau - a : tau - a + d + 1])
+    return math.fsum(left), math.fsum(windows)
 
 
 class Tuning(NamedTuple):

@@ -7,7 +7,7 @@ the place of the value. docs/theory/adaptive.md has the proofs.
 """
 
 import html
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from aftereffect import theory
@@ -15,7 +15,6 @@ from aftereffect.bandits.exp3 import Exp3
 from aftereffect.bandits.tsallis import TsallisFTRL
 from aftereffect.core import effects
 from aftereffect.core.text import amount
-from aftereffect.players.wrapper.windows import Counts
 
 
 class Certificate(NamedTuple):
@@ -114,14 +113,13 @@ class Prices(NamedTuple):
     opening: float = 0.0
 
 
-def make(player: Any, prices: Prices, counts: Sequence[Counts]) -> Certificate:
-    """Return the certificate of a player, summed over its units; counts: the counts of each unit."""
+def make(player: Any, prices: Prices) -> Certificate:
+    """Return the certificate of a player, summed over its units."""
     bandit, _ = player.certified_base()
-    span, T, M = player.effects, player.rounds_played, len(counts)
+    span, T, M = player.effects, player.rounds_played, player.n_units
+    missing, impossible, void, _ = player.counts
     h, factor, width = theory.entropy_range(player.n_arms), prices.regret, span.hi - span.lo
-    void = sum(unit.void_windows for unit in counts)
-    impossible = sum(unit.out_of_range for unit in counts)
-    lost = sum(unit.missing for unit in counts) + (impossible if player.out_of_range == "void" else 0)
+    lost = missing + (impossible if player.out_of_range == "void" else 0)
     terms = {
         "ends": prices.ends,
         "drift": prices.moved * bandit.moved,

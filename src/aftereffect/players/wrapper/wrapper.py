@@ -295,7 +295,7 @@ class BlockWrapper(BanditPlayer):
 
     def certificate(self) -> certificates.Certificate:
         """Return the certificate of the expected regret so far; the base must be an AdaptiveTsallis."""
-        return certificates.make(self, self.prices(), self.unit_counts)
+        return certificates.make(self, self.prices())
 
     @classmethod
     def _made(cls, inside: Any, settings: Mapping[str, Any], seed: int) -> Self:
