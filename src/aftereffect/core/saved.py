@@ -103,11 +103,9 @@ def numbers(name: str, values: object, count: int) -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
 
 
-def whole_number(name: str, text: object) -> int:
+def whole_number(name: str, text: Any) -> int:
     """Return a whole number of any size from its hexadecimal text."""
     try:
-        if not isinstance(text, str):
-            raise TypeError
         return int(text, 16)
     except (TypeError, ValueError):
         raise InvalidState(f"{name} must be a whole number in hexadecimal, but got {shown(text)}") from None

@@ -96,10 +96,11 @@ def iid(horizon: int, *, means: ArrayLike, seed: int, law: str = "bernoulli", co
     checks.integer("len(means)", len(mu), low=2)
     checks.choice("law", law, (*LAWS, "beta"))
     total, shape = checks.real("concentration", concentration, above=0.0), (horizon, len(mu))
+    random = np.random.default_rng(sequence(seed, TABLE))
     if law != "beta":
-        drawn = draw(np.broadcast_to(mu, shape), law, seed)
+        drawn = draw(np.broadcast_to(mu, shape), law, random)
     elif ((mu > 0.0) & (mu < 1.0)).all():
-        drawn = np.random.default_rng(sequence(seed, TABLE)).beta(total * mu, total * (1.0 - mu), size=shape)
+        drawn = random.beta(total * mu, total * (1.0 - mu), size=shape)
     else:
         raise InvalidArgument(f"means must lie in (0, 1) for law 'beta', but got {checks.shown(mu.tolist())}")
     again = recipe(iid, horizon, means=mu, law=law, concentration=total)
@@ -189,9 +190,8 @@ def drifting(horizon: int, *, n_arms: int, seed: int, step: float = 0.01, law: s
     # A symmetric walk folded into [0, 1] has the same law as a walk reflected at each step.
     folded = np.mod(np.cumsum(path, axis=0), 2.0)
     mu = np.minimum(folded, 2.0 - folded)
-    checks.choice("law", law, LAWS)
-    values = mu if law == "constant" else (noise.random(mu.shape) < mu).astype(np.float64)
-    return Table(checks.owned(values), recipe=recipe(drifting, horizon, n_arms=n_arms, step=step, law=law))
+    again = recipe(drifting, horizon, n_arms=n_arms, step=step, law=law)
+    return Table(checks.owned(draw(mu, law, noise)), recipe=again)
 
 
 def seasonal(
@@ -232,10 +232,9 @@ def per_arm(name: str, value: ArrayLike, n_arms: int) -> FloatArray:
     return checks.array(name, value, shape=(n_arms,))
 
 
-def draw(mu: FloatArray, law: str, seed: int) -> FloatArray:
+def draw(mu: FloatArray, law: str, random: np.random.Generator) -> FloatArray:
     """Return a draw with means `mu`, shape (T, K)."""
     checks.choice("law", law, LAWS)
-    random = np.random.default_rng(sequence(seed, TABLE))
     return np.array(mu) if law == "constant" else (random.random(mu.shape) < mu).astype(np.float64)
 
 
@@ -243,4 +242,5 @@ def finished(mu: FloatArray, law: str, seed: int, build: Callable[..., Table], *
     """Return a table drawn with means `mu`, shape (T, K); a redraw calls `build` with these settings."""
     again = recipe(build, len(mu), law=law, **settings)
     # Constant losses have no randomness to redraw.
-    return Table(checks.owned(draw(mu, law, seed)), recipe=None if law == "constant" else again)
+    drawn = draw(mu, law, np.random.default_rng(sequence(seed, TABLE)))
+    return Table(checks.owned(drawn), recipe=None if law == "constant" else again)

@@ -109,8 +109,7 @@ class DelayedExp3(LabelledKernelPlayer):
         total_delay: D, the sum of the delays of all T = `horizon` plays; dT unless given.
         """
         n_arms, max_delay, horizon = checks.sizes(n_arms, max_delay, horizon)
-        whole = max_delay * horizon if total_delay is None else total_delay
-        whole = checks.real("total_delay", whole, low=0.0)
+        whole = max_delay * horizon if total_delay is None else checks.real("total_delay", total_delay, low=0.0)
         rate = math.sqrt(math.log(n_arms) / (0.5 * math.e * n_arms * horizon + whole))
         if max_delay > 0:
             rate = min(rate, 0.5 / (math.e * max_delay))

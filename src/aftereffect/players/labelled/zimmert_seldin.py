@@ -230,8 +230,8 @@ class ZimmertSeldin2020(LabelledKernelPlayer):
             the horizon, add d.
         """
         n = checks.integer("n", n, low=0)
-        whole = self._params.max_delay * n if total_delay is None else total_delay
-        whole = checks.real("total_delay", whole, low=0.0)
+        d = self._params.max_delay
+        whole = d * n if total_delay is None else checks.real("total_delay", total_delay, low=0.0)
         if self.tuning != "simple":
             raise InvalidArgument(f"tuning must be 'simple' for a bound in numbers, but got {self.tuning!r}")
         bound = 4.0 * math.sqrt(self.n_arms * n) + math.sqrt(8.0 * whole * math.log(self.n_arms))
