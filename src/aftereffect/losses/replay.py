@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from aftereffect.core import checks, kernel
 from aftereffect.core.checks import FloatArray
 from aftereffect.core.effects import Effects, extreme_parts
-from aftereffect.core.effects import effects as checked_range
 from aftereffect.core.errors import InvalidLosses
 from aftereffect.core.random import RECORDS, hashed_uniform, recipe, sequence
 from aftereffect.losses.protocol import TOLERANCE, CompositeLosses, Dense, Losses, check_parts
@@ -234,5 +233,4 @@ def _range(low: float | None, high: float | None, least: float, most: float) -> 
     if low is None or high is None:
         inferred = widened(least, most, MARGIN)
         low, high = inferred[0] if low is None else low, inferred[1] if high is None else high
-    checked_range("minimize", low, high)
     return low, high

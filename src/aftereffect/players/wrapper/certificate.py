@@ -183,11 +183,9 @@ def sharp_bound(bandit: Any, d: int, beta: float, maximize: bool, T: int) -> flo
 
     TsallisFTRL and Exp3 have bounds of their own; for other bases it uses their `stability` and `regret_bound`.
     """
-    direction = effects.DIRECTIONS[maximize]
-    # Not isinstance: a subclass may update differently.
-    if type(bandit) is TsallisFTRL:
-        return theory.tsallis_wrapper_bound(bandit.n_arms, d, T, beta, bandit.learning_rate, direction)
-    if type(bandit) is Exp3:
-        return theory.exp3_wrapper_bound(bandit.n_arms, d, T, beta, bandit.learning_rate, direction)
+    # By the type itself: a subclass may update differently.
+    own = {TsallisFTRL: theory.tsallis_wrapper_bound, Exp3: theory.exp3_wrapper_bound}.get(type(bandit))
+    if own is not None:
+        return own(bandit.n_arms, d, T, beta, bandit.learning_rate, effects.DIRECTIONS[maximize])
     base = bandit.regret_bound(theory.most_updates(d, T))
     return theory.wrapper_regret_bound_sharp(d, T, beta, bandit.stability(), base)

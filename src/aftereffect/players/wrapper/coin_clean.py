@@ -20,7 +20,7 @@ from aftereffect.bandits.kernel_bandit import KernelBandit
 from aftereffect.bandits.protocol import Bandit
 from aftereffect.core import checks, effects, kernel
 from aftereffect.core.errors import InvalidArgument
-from aftereffect.players.limits import Common, limits_of
+from aftereffect.players.limits import USUAL, Common, limits_of
 from aftereffect.players.wrapper import certificate as certificates
 from aftereffect.players.wrapper.kernels import TOTALS, CoinCleanParams
 from aftereffect.players.wrapper.windows import CleanStretch
@@ -61,8 +61,8 @@ class CoinCleanWrapper(BlockWrapper):
             )
         if coins is None:
             d = checks.integer("max_delay", max_delay, low=0)
-            ends = common.get("low", 0.0), common.get("high", 1.0)
-            span = effects.effects(common.get("direction", "minimize"), *ends)
+            given = USUAL | {**common}
+            span = effects.effects(given["direction"], given["low"], given["high"])
             surplus = d > 0 and (span.hi > 0.0 if span.maximize else span.lo < 0.0)
             coins = (self.SURPLUS if surplus else 1.0) / (d + 1.0)
         super().__init__(bandit, max_delay=max_delay, coins=coins, **common)
