@@ -367,13 +367,6 @@ def lags_play(params: LagPlayerParams, n_arms: int, state: FloatState, rng: Word
 kernel.register(LagPlayerParams, kernel.AdviserKernel(lags_size, lags_begin, lags_hear, lags_advise, lags_play))
 
 
-def lags_learn(
-    params: LagPlayerParams, n_arms: int, state: FloatState, arms: FloatState, totals: FloatState, again: bool
-) -> None:
-    """Let the model hear rounds (`lag_player.learn`)."""
-    lag_player.learn(params, n_arms, state[ADVICE + n_arms :], arms, totals, again)
-
-
 class Lags(KernelAdviser):
     """The lag model (`aftereffect.LagModel`) as an adviser: it learns from every total.
 
@@ -446,10 +439,6 @@ class ToldLags(Lags):
         return (best / best.sum() if best.sum() > 0.0 else np.full(self._n_arms, 1.0 / self._n_arms)).tolist()
 
     @property
-    def _size(self) -> int:
-        return kernel.ADVISERS[type(self._params)].size(self._params, self._n_arms)
-
-    @property
     def _own(self) -> int:
         """Where what is saved ends: after the probabilities, with which the judgement begins."""
         return ADVICE + self._n_arms + lag_player.judgement_at(self._params) + 2 * lags.KEEP + self._n_arms
@@ -487,9 +476,11 @@ class ToldLags(Lags):
         if self._arms is None:
             raise RuntimeError("the record must be recalled before arms are chosen")
         if len(self._numbers) == self._own:
-            self._numbers = np.concatenate([self._numbers, np.zeros(self._size - self._own)])
+            self._numbers = np.concatenate([self._numbers, np.zeros(lags_size(self._params, self._n_arms) - self._own)])
         first = self._learned * self._n_units
-        self._run(lags_learn, np.array(self._arms[first:]), np.array(self._totals[first:]), self._learned == 0)
+        arms, totals = np.array(self._arms[first:]), np.array(self._totals[first:])
+        player = self._numbers[ADVICE + self._n_arms :]
+        kernel.call(lag_player.learn, self._params, self._n_arms, player, arms, totals, self._learned == 0)
         self._learned = self.rounds
         return True
 
