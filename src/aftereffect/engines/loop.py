@@ -35,9 +35,8 @@ def simulate_loop(load: Workload, form: Any = None) -> Outcome:
     if labelled := isinstance(load.player, LabelledPlayer):
         covers(load)
     play_whole, scratch = kernel.compiled(whole_play, load.losses.params), np.zeros(load.losses.max_delay + 1)
-    panel, units = isinstance(load.player, Panel), [load.losses]
-    if panel:
-        units = unit_losses(load.losses, load.player.n_units, load.seed, load.first_run)
+    panel = isinstance(load.player, Panel)
+    units = unit_losses(load.losses, load.player.n_units if panel else 1, load.seed, load.first_run)
     for run in range(load.runs):
         player = load.player.fresh(load.seed, load.first_run + run)
         streams = [unit.stream() for unit in units]

@@ -360,15 +360,9 @@ class CompositeLosses(Losses):
                 f"components must have shape (T, d+1, K) with T >= 1, d >= 0 and K >= 2, but got shape {numbers.shape}"
             )
         check_parts(numbers, effects(direction, low, high))
-        super().__init__(
-            Dense(checks.owned(numbers.transpose(0, 2, 1))),
-            horizon=horizon,
-            max_delay=delays - 1,
-            n_arms=n_arms,
-            direction=direction,
-            low=low,
-            high=high,
-        )
+        params = Dense(checks.owned(numbers.transpose(0, 2, 1)))
+        settings: dict[str, Any] = {"horizon": horizon, "max_delay": delays - 1, "n_arms": n_arms}
+        super().__init__(params, **settings, direction=direction, low=low, high=high)
         self.checked = True
 
 
