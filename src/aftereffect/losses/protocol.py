@@ -228,7 +228,10 @@ class Losses:
 
     def arm_totals(self) -> FloatArray:
         """Return the totals of always playing each arm, shape (T, K)."""
-        return np.stack([self._play(np.full(self.horizon, arm)) for arm in range(self.n_arms)], axis=1)
+        totals = np.empty((self.horizon, self.n_arms))
+        for arm in range(self.n_arms):
+            totals[:, arm] = self._play(np.full(self.horizon, arm))
+        return totals
 
     def arm_sums(self) -> FloatArray:
         """Return, for each arm, the sum of totals within the horizon if it is always played, shape (K,)."""
