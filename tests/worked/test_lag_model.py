@@ -236,8 +236,6 @@ def test_many_rounds_at_once_are_checked():
         model.learn([[0], [2]], [[1.0], [2.0]])
     with pytest.raises(ae.InvalidArgument, match=r"arms must be from 0 to 1, or -1 for none, but got 0\.5"):
         model.learn([[0.5], [1]], [[1.0], [2.0]])  # type: ignore[list-item]
-    with pytest.raises(ae.InvalidTotal, match=r"totals must have the shape of arms, \(2, 1\), but got shape \(1, 1\)"):
-        model.learn([[0], [1]], [[1.0]])
     with pytest.raises(ae.InvalidTotal, match=r"totals must be numbers, NaN where missing, but got \[\['a'\], "):
         model.learn([[0], [1]], [["a"], [2.0]])
     with pytest.raises(ae.InvalidTotal, match=r"totals must have the shape of arms, \(3, 2\), but got shape \(2, 3\)"):

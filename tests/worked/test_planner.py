@@ -88,6 +88,11 @@ def test_the_lag_model_is_recommended_where_the_guarantee_takes_too_long() -> No
     assert alone.sentences()[0].startswith("The lag model is worth while: it is expected to bring")
 
 
+def test_a_test_that_was_lucky_in_the_worlds_in_which_it_was_chosen_promises_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(planner, "_test_gain", lambda setting, units, seed, *how: float(seed < planner.MOST_WORLDS))
+    assert planner._compared(SETTING, SETTING.worlds(2), "model").test.gains.tolist() == [0.0] * 8
+
+
 SIGNS = np.array([[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0]])
 
 
